@@ -6,7 +6,6 @@ killed at any moment can be finished later.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
@@ -14,10 +13,10 @@ from msgspec.structs import replace
 
 from ultrascale import catalog
 from ultrascale.accept.model import RUN_LABEL, Check, Cost, Run
-from ultrascale.cluster_api.objects import CONFIG_MAP, POD, Kind, Object, name
-from ultrascale.cluster_api.server import CONFLICT, FORBIDDEN, NOT_FOUND
+from ultrascale.cluster_api.objects import CONFIG_MAP, POD, Object
+from ultrascale.cluster_api.server import CONFLICT, FORBIDDEN
 from ultrascale.core.engine import engine_of
-from ultrascale.documents import Json, JsonObject, mapping, objects, text
+from ultrascale.documents import Json, JsonObject, mapping, text
 from ultrascale.errors import (
     ClusterError,
     ConfigError,
@@ -28,8 +27,7 @@ from ultrascale.errors import (
 from ultrascale.findings import Finding, State
 from ultrascale.jobs import cancellation, logs, submission
 from ultrascale.jobs.checked_file import JobCluster, read_cluster
-from ultrascale.jobs.listing import visible_objects
-from ultrascale.jobs.manifests import JobManifests, sent_kinds
+from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.preparation import prepare
 from ultrascale.jobs.queues import read_queues
 from ultrascale.jobs.status import JobStatus, find_job
@@ -129,7 +127,7 @@ def _job(pool: PoolPlan, nodes: int, run: Run) -> Iterator[Step]:
         # Without an engine, a job of several nodes would pay for the first while it waits.
         first = Trial(run, training_job(run, pool, nodes := 1))
     second = Trial(run, training_job(run, pool, nodes, "--steps-this-run=5"))
-    note_data(run, pool)
+    note_data(run, pool.name)
     first.send()
     log = first.wait(lambda _, said: last_step(said) >= SOME_STEPS)
     run.kept.logs[f"storage-{pool.name}-first.log"] = log
@@ -367,18 +365,13 @@ def begin(run: Run) -> None:
     Raises:
         QuestionError: The cluster has a run of this id.
     """
-    if not _record(run):
+    if not note_data(run):
         todo = f"`ultrascale accept FILE --clean {run.id}`"
         raise QuestionError([f"{RUN_LABEL}: the cluster has a run {run.id} already; {todo}"])
 
 
-def note_data(run: Run, pool: PoolPlan) -> None:
-    """Record that jobs of a pool may write to volumes."""
-    _record(run, pool.name)
-
-
-def _record(run: Run, pool: str = "") -> bool:
-    """Make a record; return whether it is a new one."""
+def note_data(run: Run, pool: str = "") -> bool:
+    """Record that jobs of a pool may write to volumes; return whether the record is a new one."""
     manifest: Object = {
         "apiVersion": CONFIG_MAP.api_version,
         "kind": CONFIG_MAP.kind,
@@ -399,28 +392,24 @@ def clean(run: Run) -> Sequence[str]:
 
     A job that deletes data costs as well: it is tried once.
     """
-    left: Sequence[str] = ()
-    for number in range(_TRIES):
-        if number:
-            run.clock.sleep(_EVERY)
-        try:
-            if not (left := [*_swept(run, sent_kinds())]):
-                break
-        except ClusterError as error:
-            left = [f"not known: {error}"]
+    left = _objects_left(run)
+    for _ in range(_TRIES if left else 0):
+        run.clock.sleep(_EVERY)
+        if not (left := _objects_left(run)):
+            break
     if left:
         return left
     try:
-        for record in [record for _, record in _of_run(run, CONFIG_MAP)]:
-            if pool := text(record, "data", "pool"):
+        # The record of the run itself, which names no pool, goes last.
+        for record in sorted(_records(run), key=lambda record: not _pool_of(record)):
+            if pool := _pool_of(record):
                 delete_data(run, pool)
-        # No data are left, so the last record goes; a refused one is left.
-        return [*_swept(run, (CONFIG_MAP,))] and [*_swept(run, (CONFIG_MAP,))]
+            else:
+                run.cluster.delete(CONFIG_MAP, names.TRAINING_NAMESPACE, record)
     except UltrascaleError as error:
-        left = [f"data in accept/{run.id} of the volumes, or a record of them: {error}"]
-        with suppress(ClusterError):
-            left += _swept(run, sent_kinds())
-        return left
+        what = f"data in accept/{run.id} of the volumes, or the record of them"
+        return [f"{what}: {error}", *_objects_left(run)]
+    return ()
 
 
 def delete_data(run: Run, pool_name: str) -> None:
@@ -437,34 +426,29 @@ def delete_data(run: Run, pool_name: str) -> None:
     deletion.send()
     deletion.wait(lambda status, _: status.state.result == "succeeded")
     deletion.stop()
-    for namespace, record in _of_run(run, CONFIG_MAP):
-        if text(record, "data", "pool") == pool_name:
-            _delete(run, CONFIG_MAP, namespace, record)
+    for record in _records(run):
+        if _pool_of(record) == pool_name:
+            run.cluster.delete(CONFIG_MAP, names.TRAINING_NAMESPACE, record)
 
 
-def _swept(run: Run, kinds: Sequence[Kind]) -> Iterator[str]:
-    """Delete the objects of the run that may be deleted, and yield all that were there."""
-    for kind in kinds:
-        for namespace, manifest in [*_of_run(run, kind)]:
-            # Others delete the rest: a controller, or the garbage collector after their owner.
-            if not objects(manifest, "metadata", "ownerReferences"):
-                _delete(run, kind, namespace, manifest)
-            yield f"{kind.kind} {namespace}/{name(manifest)}"
-
-
-def _of_run(run: Run, kind: Kind) -> Iterator[tuple[str, Object]]:
-    query = {"labelSelector": f"{RUN_LABEL}={run.id}"}
-    for namespace in training_namespaces(file_of(run.file).cluster):
-        for manifest in visible_objects(run.cluster, kind, namespace, query):
-            yield namespace, manifest
-
-
-def _delete(run: Run, kind: Kind, namespace: str, manifest: Object) -> None:
-    if text(manifest, "metadata", "deletionTimestamp"):
-        return
+def _objects_left(run: Run) -> Sequence[str]:
+    """Delete the objects of the run, and return those that were there."""
+    left: list[str] = []
     try:
-        run.cluster.delete(kind, namespace, manifest)
-    except RefusedError as error:
-        # It is gone, and another may have its name: the next look shows which are of the run.
-        if error.status not in (NOT_FOUND, CONFLICT):
-            raise
+        for namespace in training_namespaces(file_of(run.file).cluster):
+            selector = f"{RUN_LABEL}={run.id}"
+            sent = tuple(cancellation.labelled(run.cluster, namespace, selector))
+            left += (f"{namespace}: {item}" for item in sent)
+            cancellation.cancel(run.cluster, namespace, sent)
+    except ClusterError as error:
+        left.append(f"not known: {error}")
+    return left
+
+
+def _records(run: Run) -> Sequence[Object]:
+    query = {"labelSelector": f"{RUN_LABEL}={run.id}"}
+    return [*run.cluster.items(CONFIG_MAP.path(names.TRAINING_NAMESPACE), query)]
+
+
+def _pool_of(record: Object) -> str:
+    return text(record, "data", "pool")

@@ -30,7 +30,7 @@ def objects_of(cluster: Cluster, namespace: str, job: str) -> tuple[SentObject, 
     Raises:
         ClusterError: There is no such job.
     """
-    existing = tuple(_labelled(cluster, namespace, job))
+    existing = tuple(labelled(cluster, namespace, f"{JOB_LABEL}={job}"))
     if not existing:
         raise ClusterError(
             f"no job {job} in namespace {namespace}; `ultrascale status -n {namespace}` lists them"
@@ -38,11 +38,10 @@ def objects_of(cluster: Cluster, namespace: str, job: str) -> tuple[SentObject, 
     return existing
 
 
-def _labelled(cluster: Cluster, namespace: str, job: str) -> Iterator[SentObject]:
+def labelled(cluster: Cluster, namespace: str, selector: str) -> Iterator[SentObject]:
+    """Yield the objects of jobs with a label that nobody owns, the workloads first."""
     for kind in sent_kinds():
-        for manifest in visible_objects(
-            cluster, kind, namespace, {"labelSelector": f"{JOB_LABEL}={job}"}
-        ):
+        for manifest in visible_objects(cluster, kind, namespace, {"labelSelector": selector}):
             if not objects(manifest, "metadata", "ownerReferences"):
                 yield SentObject(kind, manifest)
 

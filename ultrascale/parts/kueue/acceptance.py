@@ -49,7 +49,7 @@ def _queue(queue: ClusterQueuePlan, pool: PoolPlan, run: Run) -> Iterator[jobs.S
     counts = dict.fromkeys(("parallelism", "completions"), beyond)
     # Of a single node it is a Job of Kubernetes.
     grown = tuple({**own, "spec": {**mapping(own, "spec"), **counts}} for own in job.objects)
-    jobs.note_data(run, pool)
+    jobs.note_data(run, pool.name)
     gang = jobs.Trial(run, replace(job, objects=grown), _GANG_MINUTES)
     gang.send()
     gang.wait(lambda status, _: bool(status.pods or status.state.reason))
