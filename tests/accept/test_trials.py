@@ -7,7 +7,11 @@ import pytest
 from tests.support.accept_cluster import Stage, stage, write_file
 from ultrascale.accept import jobs, levels
 from ultrascale.accept.model import Check, Level
+from ultrascale.documents import Json, mapping
 from ultrascale.findings import Finding
+from ultrascale.jobs.room import pod_kinds
+
+SMALL: dict[str, Json] = {"name": "small", "image": "public.ecr.aws/a/b:1", "command": ["true"]}
 
 
 def check_of(staged: Stage, level: Level) -> Check:
@@ -41,3 +45,18 @@ def test_kueue_holds_a_gang_back_evicts_a_job_and_lets_it_resume(tmp_path: Path)
     found = run_check(staged, "queue")
     assert [each.state for each in found] == ["pass"] * 2, found
     assert "2 nodes at once" in found[0].evidence
+
+
+@pytest.mark.parametrize("queueing", ["none", "kueue", "volcano"])
+def test_each_engine_ends_jobs_and_pods_of_a_run_that_was_killed(
+    tmp_path: Path, queueing: str
+) -> None:
+    run = stage(write_file(tmp_path, queueing)).run
+    (pool,) = jobs.pools_of_jobs(run.plan)
+    for job in (jobs.training_job(run, pool, 1), jobs.small_job(run, pool, SMALL, 25)):
+        *_, workload = job.objects
+        ((pod, _),) = pod_kinds(workload)
+        assert pod["activeDeadlineSeconds"] == 25 * 60
+        assert mapping(workload, "spec")["ttlSecondsAfterFinished"] == 600
+        labels = [mapping(made, "metadata", "labels") for made in job.objects]
+        assert all(own["ultrascale.dev/acceptance"] == "r1" for own in labels)

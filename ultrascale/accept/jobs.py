@@ -6,8 +6,10 @@ killed at any moment can be finished later.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cache, partial
 from pathlib import Path
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -30,6 +32,7 @@ from ultrascale.jobs.checked_file import JobCluster, read_cluster
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.preparation import prepare
 from ultrascale.jobs.queues import read_queues
+from ultrascale.jobs.room import pod_kinds
 from ultrascale.jobs.status import JobStatus, find_job
 from ultrascale.operate.clock import wait
 from ultrascale.plan import names
@@ -43,6 +46,7 @@ SOME_STEPS = 12
 """Steps after which the job has saved twice."""
 
 _BUILDS = {names.NVIDIA_GPU: "nvidia", names.NEURON_DEVICE: "neuron", None: "cpu"}
+_DEVICES = {"nvidia": "cuda", "neuron": "neuron-xla", "cpu": "cpu"}
 _FLAGS = (
     *("--model=tiny", "--batch-size=2", "--max-steps=1000000", "--warmup-steps=5"),
     *("--log-every=1", "--checkpoint-every=5"),
@@ -245,7 +249,7 @@ def training_job(
         "nodes": nodes,
         "image": _image(run.plan, pool),
         "script": "ultrascale_bert.acceptance",
-        "args": [*flags, *_FLAGS, *args],
+        "args": [*flags, *_FLAGS, f"--device={_DEVICES[_BUILDS[pool.accelerator]]}", *args],
         "output": _output(run.plan, pool, run.id),
         "restarts": {"job": 0, "workers": 0},
         **({"priority": min(classes, key=lambda name: classes[name])} if classes else {}),
@@ -270,7 +274,12 @@ def _prepared(
 ) -> JobManifests:
     ends: dict[str, Json] = {"ttl_seconds_after_finished": 600, "deadline_hours": minutes / 60}
     stated = {"pool": pool.pool, **ends, **keys}
-    return labelled(prepare(into, stated, account=run.cluster.account), run.id)
+    job = labelled(prepare(into, stated, account=run.cluster.account), run.id)
+    copied = deepcopy(job.objects)
+    for pod, _ in (kind for manifest in copied for kind in pod_kinds(manifest)):
+        # Volcano's jobs have no deadline of their own, and a pull that hangs holds a node.
+        cast("dict[str, Json]", pod)["activeDeadlineSeconds"] = int(minutes * 60)
+    return replace(job, objects=copied)
 
 
 def labelled(job: JobManifests, run_id: str) -> JobManifests:
