@@ -1,12 +1,14 @@
 """`ultrascale facts`, and the warnings of `check`, as their user sees them."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Ultrascale
 from tests.support.folders import ROOT
+from ultrascale.cli import options
 
 SERVING = ROOT / "clusters" / "serving.yaml"
 
@@ -53,6 +55,16 @@ def test_without_a_file_all_are_listed_and_none_is_a_verdict(ultrascale: Ultrasc
 @pytest.mark.parametrize("words", [("--within", "soon"), ("--within", "30"), ("--at", "monday")])
 def test_no_day_is_guessed(words: tuple[str, str], ultrascale: Ultrascale) -> None:
     assert ultrascale("facts", SERVING, *words).returncode == 64
+
+
+def test_an_old_list_of_advisories_is_told(
+    ultrascale: Ultrascale, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "now", lambda: datetime(2026, 12, 12, tzinfo=UTC))
+    answer = ultrascale("check", SERVING)
+    assert answer.returncode == 0
+    assert "advisories advisories.csv, of 2026-11-28, expired on 2026-12-12" in answer.stderr
+    assert ultrascale("facts", SERVING, "--expired").returncode == 3
 
 
 def test_check_warns_of_each_kind_once_and_passes(ultrascale: Ultrascale) -> None:
