@@ -13,7 +13,6 @@ Sources:
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from hashlib import scrypt, sha256
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +22,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 from ultrascale.accept.model import Acceptance, Run
-from ultrascale.catalog.tables import Row, read_rows
+from ultrascale.catalog.tables import read_table
 from ultrascale.documents import objects, text
 from ultrascale.errors import QuestionError, masked
 from ultrascale.findings import State
@@ -41,28 +40,11 @@ SUMMARY, CHECKSUMS, STATEMENT = "summary.json", "checksums.txt", "statement.into
 _TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"
 _ACCOUNTS = re.compile(r"(?:arn:[\w-]+:[\w-]*:[\w-]*:(\d{12}):|\b(\d{12})\.dkr\.ecr)")
 # A line by which a program prints a variable of its environment.
-_VARIABLE = re.compile(r"^\s*(?:export |declare -x )?[A-Za-z_]\w*=.*\n?", re.MULTILINE)
+_VARIABLE = re.compile(
+    r"^\s*(?:export |declare -x )?(?:[A-Z_][A-Z0-9_]*|\w*proxy)=.*\n?", re.MULTILINE
+)
 _TONES: Mapping[str, Tone] = {"PASSED": "good", "WARNED": "warn", "FAILED": "bad"}
 _UNSEEN: frozenset[State] = frozenset({"not run", "unknown", "warn"})
-
-
-class Claim(Row, frozen=True, kw_only=True):
-    """A row of the table *What was shown* in SCOPE.md."""
-
-    subject: str
-    claim: str
-    shown: str
-    not_shown: str = ""
-    tests: tuple[str, ...] = ()
-    """Tests that prove it offline; empty for an estimate."""
-    level: str = ""
-    """Level of an acceptance that shows it on a cluster; empty for none."""
-
-
-@cache
-def claims() -> tuple[Claim, ...]:
-    """Return the claims of the docs."""
-    return read_rows(str(Path(__file__).with_name("claims.csv")), Claim)
 
 
 def input_hashes(file: Path, assembly: Path, manifests: Path) -> dict[str, Any]:
@@ -85,33 +67,45 @@ def refuse_output(folder: Path) -> None:
         raise QuestionError([f"--output: {folder} is not an empty folder; name a new one"])
 
 
-def write_bundle(folder: Path, run: Run, acceptance: Acceptance, *, names: bool = False) -> None:
+def documents_of(run: Run) -> dict[str, Any]:
+    """Return the documents that follow from the file alone, by the names of their files.
+
+    Ask before the checks run: what fails here would lose the evidence of what they cost.
+
+    Raises:
+        UltrascaleError: A component of the cluster cannot be listed.
+    """
+    components = list_components(run.plan, assembly=run.assembly, manifests=run.manifests)
+    day = run.at.date()
+    facts = [{**to_document(f), "expired": f.has_expired(day)} for f in facts_of(run.plan)]
+    bill = bill_of_materials(run.plan.name, components)
+    return {"plan.json": plan_needs(run.plan), "bom.json": bill, "facts.json": facts}
+
+
+def write_bundle(
+    folder: Path,
+    run: Run,
+    acceptance: Acceptance,
+    documents: Mapping[str, Any],
+    *,
+    names: bool = False,
+) -> None:
     """Write the evidence of a run.
 
     Args:
         folder: The folder to make; it may exist and be empty.
         run: The input of its checks.
         acceptance: Its results.
+        documents: The answer of `documents_of`.
         names: Whether names of cluster and accounts stay as they are.
 
     Raises:
         UltrascaleError: The folder has files, or cannot be written to.
     """
     refuse_output(folder)
-    needs = plan_needs(run.plan)
-    components = list_components(run.plan, assembly=run.assembly, manifests=run.manifests)
-    facts = [
-        {**to_document(fact), "expired": fact.has_expired(run.at.date())}
-        for fact in facts_of(run.plan)
-    ]
-    documents: dict[str, Any] = {
-        SUMMARY: _summary(run, acceptance),
-        "plan.json": needs,
-        "bom.json": bill_of_materials(run.plan.name, components),
-        "facts.json": facts,
-        "claims.json": [*_classes(acceptance)],
-    }
-    seen = [_section(acceptance)]
+    needs, seen = documents["plan.json"], [_section(acceptance)]
+    claims = [*_classes(acceptance)]
+    documents = {SUMMARY: _summary(run, acceptance), "claims.json": claims, **documents}
     texts = {name: _json(document) for name, document in documents.items()}
     texts["report.html"] = render_page(needs, file=run.file.name, version=VERSION, seen=seen)
     texts |= {
@@ -218,23 +212,26 @@ def _result(acceptance: Acceptance) -> str:
 
 
 def _classes(acceptance: Acceptance) -> Iterator[dict[str, str]]:
-    """Yield each claim with its class: how it was shown, by this run or before it."""
+    """Yield each claim with its class: how it was shown, by this run or before it.
+
+    `claims.csv` has the rows of *What was shown* in SCOPE.md, the tests that prove each offline,
+    and the level of an acceptance that shows it on a cluster.
+    """
     states: dict[str, list[State]] = {}
     for outcome in acceptance.outcomes:
         states.setdefault(outcome.level, []).append(outcome.finding.state)
     passed = {level for level, all_ in states.items() if {*all_} == {"pass"}}
     server = acceptance.versions.get("server", "")
-    for row in claims():
-        shown, by = "estimated", row.shown
-        if row.tests:
-            shown, by = "proven offline", " ".join(row.tests)
-        if row.level in passed:
-            is_api = row.level == "objects"
+    for row in read_table("claims.csv", Path(__file__).parent):
+        shown, by = (
+            ("proven offline", row["tests"]) if row["tests"] else ("estimated", row["shown"])
+        )
+        if row["level"] in passed:
+            is_api = row["level"] == "objects"
             shown, by = ("admitted by an API server" if is_api else "run on nodes"), server
-        yield {"subject": row.subject, "claim": row.claim, "class": shown, "by": by}
-        if row.not_shown:
-            missing = {"claim": row.not_shown, "class": "not shown", "by": ""}
-            yield {"subject": row.subject, **missing}
+        yield {"subject": row["subject"], "claim": row["claim"], "class": shown, "by": by}
+        if missing := row["not_shown"]:
+            yield {"subject": row["subject"], "claim": missing, "class": "not shown", "by": ""}
 
 
 def _section(acceptance: Acceptance) -> Section:

@@ -98,13 +98,12 @@ def accept(
     another file.
     """
     from ultrascale.accept import levels as table
+    from ultrascale.accept.bundle import documents_of, refuse_output, write_bundle
 
     if verify is not None:
         _verify(file, verify)
         return
     if output is not None:
-        from ultrascale.accept.bundle import refuse_output
-
         refuse_output(output)
     chosen: Sequence[Level] = [*table.with_needs(_levels(level))]
     with TemporaryDirectory(prefix="ultrascale-accept-") as folder:
@@ -119,15 +118,14 @@ def accept(
         run = replace(run, grows=grow)
         checks = table.checks(run.plan, chosen, pool, grows=grow)
         checks = _agree(run, checks, options.price_list(prices, run.plan.region), budget, yes=yes)
+        documents = {} if output is None else documents_of(run)
         acceptance = _run(run, checks, chosen)
         if as_json:
             typer.echo(json.dumps(_document(run, acceptance), indent=2, ensure_ascii=False))
         else:
             _print(run, acceptance)
         if output is not None:
-            from ultrascale.accept.bundle import write_bundle
-
-            write_bundle(output, run, acceptance, names=names)
+            write_bundle(output, run, acceptance, documents, names=names)
             say(f"wrote {output}", err=True)
     if status := _status(acceptance):
         raise typer.Exit(status)
