@@ -11,12 +11,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
 from tests.support.folders import ROOT
 from ultrascale import plan
 from ultrascale.catalog import addons, advisories, eks, lives, prices, tables, upgrades, versions
-from ultrascale.catalog.recorded import RecordedFact
 from ultrascale.plan.facts import Fact, all_facts, facts_of
 
 TODAY = date(2026, 11, 30)
@@ -122,13 +120,6 @@ def test_a_reading_states_what_its_table_states() -> None:
 def test_an_end_of_support_is_its_own_expiry() -> None:
     (end,) = (fact for fact in used("serving") if fact.kind == "end-of-support")
     assert end.value == str(end.expires) == "2027-03-27"
-
-
-def test_a_recorded_fact_takes_the_place_of_the_catalogs() -> None:
-    ultra = plan.load(ROOT / "clusters" / "ultra-100k.yaml")
-    row = RecordedFact(kind="tier", of="tier-8xl", seen=date(2026, 1, 1))
-    (tier,) = (f for f in facts_of(replace(ultra, recorded=(row,))) if f.kind == "tier")
-    assert (tier.seen, tier.expires, tier.used_by) == (row.seen, row.expires, ("facts",))
 
 
 def test_synthesis_loads_nothing_that_judges_an_age() -> None:

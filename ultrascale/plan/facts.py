@@ -150,7 +150,8 @@ def _fact(
 
 
 def _of_source(source: tables.Source) -> Fact:
-    return _fact("source", source.key, source.title, source.url, source.seen)
+    title = source.title if source.date else f"{source.title} (undated, day of its reading)"
+    return _fact("source", source.key, title, source.url, source.seen)
 
 
 def _of_price(price: Price) -> Fact:
