@@ -105,7 +105,12 @@ def write_bundle(
     refuse_output(folder)
     needs, seen = documents["plan.json"], [_section(acceptance)]
     claims = [*_classes(acceptance)]
-    documents = {SUMMARY: _summary(run, acceptance), "claims.json": claims, **documents}
+    summary = {
+        **answers_of(run, acceptance),
+        "measured": acceptance.kept.facts,
+        "inputs": input_hashes(run.file, run.assembly, run.manifests),
+    }
+    documents = {SUMMARY: summary, "claims.json": claims, **documents}
     texts = {name: _json(document) for name, document in documents.items()}
     texts["report.html"] = render_page(needs, file=run.file.name, version=VERSION, seen=seen)
     texts |= {
@@ -180,28 +185,25 @@ def _differing_inputs(summary: object, today: Mapping[str, Any]) -> Iterator[str
             yield f"the {kind} of today are others: {others or 'some are gone'}"
 
 
-def _summary(run: Run, acceptance: Acceptance) -> dict[str, Any]:
-    account = run.account.id if run.account else run.plan.account
+def answers_of(run: Run, acceptance: Acceptance) -> dict[str, Any]:
+    """Return the results of a run as JSON has them."""
     return {
-        "version": 1,
-        "run": acceptance.id,
         "cluster": run.plan.name,
-        "account": account,
         "region": run.plan.region,
-        "product": VERSION,
-        "versions": dict(acceptance.versions),
+        "account": _account(run),
+        "run": acceptance.id,
         "levels": [*acceptance.levels],
         "started": f"{acceptance.started:%Y-%m-%dT%H:%M:%SZ}",
         "ended": f"{acceptance.ended:%Y-%m-%dT%H:%M:%SZ}",
+        "versions": dict(acceptance.versions),
         "result": _result(acceptance),
         "left": [*acceptance.left],
-        "checks": [
-            {"level": outcome.level, "seconds": outcome.seconds, **to_document(outcome.finding)}
-            for outcome in acceptance.outcomes
-        ],
-        "measured": acceptance.kept.facts,
-        "inputs": input_hashes(run.file, run.assembly, run.manifests),
+        "outcomes": [to_document(outcome) for outcome in acceptance.outcomes],
     }
+
+
+def _account(run: Run) -> str | None:
+    return run.account.id if run.account else run.plan.account
 
 
 def _result(acceptance: Acceptance) -> str:
@@ -253,26 +255,24 @@ def _section(acceptance: Acceptance) -> Section:
 
 def _junit(summary: Mapping[str, Any]) -> str:
     """Return the checks as JUnit's XML: a check that was not run is an error, never a pass."""
-    root = ET.Element("testsuites", name="ultrascale accept")
-    for level in dict.fromkeys(check["level"] for check in summary["checks"]):
-        checks = [check for check in summary["checks"] if check["level"] == level]
-        suite = ET.SubElement(root, "testsuite", name=level, tests=f"{len(checks)}")
-        for check in checks:
-            name = f"{check['check']} {check['subject']}".strip()
-            time = f"{check['seconds']:.3f}"
-            case = ET.SubElement(suite, "testcase", classname=level, name=name, time=time)
-            if (state := check["state"]) != "pass":
-                kind = "error" if state in _UNSEEN else "failure"
-                ET.SubElement(case, kind, message=state).text = check["evidence"]
+    root = ET.Element("testsuite", name="ultrascale accept", tests=f"{len(summary['outcomes'])}")
+    for outcome in summary["outcomes"]:
+        found = outcome["finding"]
+        case = ET.SubElement(root, "testcase", classname=outcome["level"])
+        case.set("name", f"{found['check']} {found['subject']}".strip())
+        case.set("time", f"{outcome['seconds']:.3f}")
+        if found["state"] != "pass":
+            kind = "error" if found["state"] in _UNSEEN else "failure"
+            ET.SubElement(case, kind, message=found["state"]).text = found["evidence"]
     ET.indent(root)
     return f"{ET.tostring(root, encoding='unicode', xml_declaration=True)}\n"
 
 
 def _statement(summary: Mapping[str, Any], checksums: bytes) -> str:
     tests: dict[str, list[str]] = {"passed": [], "warned": [], "failed": []}
-    for check in summary["checks"]:
-        name = "/".join(filter(None, (check["level"], check["check"], check["subject"])))
-        state = check["state"]
+    for outcome in summary["outcomes"]:
+        found, state = outcome["finding"], outcome["finding"]["state"]
+        name = "/".join(filter(None, (outcome["level"], found["check"], found["subject"])))
         tests["passed" if state == "pass" else "warned" if state in _UNSEEN else "failed"] += [name]
     inputs = summary["inputs"]
     used = [("cluster file", inputs["file"])] + [
@@ -296,11 +296,10 @@ def _statement(summary: Mapping[str, Any], checksums: bytes) -> str:
 
 def _hider(run: Run, salt: str, texts: Iterable[str]) -> Callable[[str], str]:
     """Return a function that puts hashes in the place of the names of cluster and accounts."""
-    own = run.account.id if run.account else run.plan.account
     accounts = {
         account for content in texts for pair in _ACCOUNTS.findall(content) for account in pair
     }
-    accounts = {*accounts, own or ""} - {""}
+    accounts = {*accounts, _account(run) or ""} - {""}
     hashes = {
         name: f"{kind}-{_salted(name, salt)}"
         for kind, names in (("account", sorted(accounts)), ("cluster", [run.plan.name]))

@@ -98,7 +98,8 @@ def accept(
     another file.
     """
     from ultrascale.accept import levels as table
-    from ultrascale.accept.bundle import documents_of, refuse_output, write_bundle
+    from ultrascale.accept.bundle import answers_of, documents_of, refuse_output, write_bundle
+    from ultrascale.cli.findings_views import OF_ACCEPT, counts
 
     if verify is not None:
         _verify(file, verify)
@@ -121,7 +122,10 @@ def accept(
         documents = {} if output is None else documents_of(run)
         acceptance = _run(run, checks, chosen)
         if as_json:
-            typer.echo(json.dumps(_document(run, acceptance), indent=2, ensure_ascii=False))
+            findings = [outcome.finding for outcome in acceptance.outcomes]
+            told = {"status": _status(acceptance), "counts": counts(findings, OF_ACCEPT)}
+            document = {**answers_of(run, acceptance), **told}
+            typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
         else:
             _print(run, acceptance)
         if output is not None:
@@ -249,24 +253,3 @@ def _print(run: "Run", acceptance: "Acceptance") -> None:
     print_findings([outcome.finding for outcome in acceptance.outcomes], OF_ACCEPT)
     for line in acceptance.left:
         say(f"left behind: {line}")
-
-
-def _document(run: "Run", acceptance: "Acceptance") -> "dict[str, object]":
-    from ultrascale.cli.findings_views import OF_ACCEPT, counts
-    from ultrascale.frozen import to_document
-
-    findings = [outcome.finding for outcome in acceptance.outcomes]
-    return {
-        "cluster": run.plan.name,
-        "region": run.plan.region,
-        "account": run.account.id if run.account else None,
-        "run": acceptance.id,
-        "levels": [*acceptance.levels],
-        "started": acceptance.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "ended": acceptance.ended.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "versions": dict(acceptance.versions),
-        "status": _status(acceptance),
-        "counts": counts(findings, OF_ACCEPT),
-        "left": [*acceptance.left],
-        "outcomes": [to_document(outcome) for outcome in acceptance.outcomes],
-    }
