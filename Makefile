@@ -14,7 +14,7 @@ SHELL := /bin/bash
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test test-changed wheel-test charts admission accept-live fuzz training titan serving lint lint-templates examples posture verify bench house house-check docs lock picture docs-site clean
+.PHONY: help setup synth pipeline test test-changed wheel-test charts admission accept-live live fuzz training titan serving lint lint-templates examples posture verify bench house house-check docs lock picture docs-site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ admission: .venv/.dev ## send all that the examples become to the API server of 
 
 accept-live: .venv/.dev node_modules/.installed ## apply the examples to the API server of KUBECONFIG, a server of your own, and accept them; ANSWERS=ADDRESS stands in for webhooks
 	@python -m tests.support.accept_live --kubeconfig "$(KUBECONFIG)" $(if $(ANSWERS),--answers $(ANSWERS)) $(if $(YES),--yes)
+
+live: .venv/.dev node_modules/.installed ## run the product in an account of its own, from bootstrap to an empty inventory: docs/live.md; costs money
+	@python -m tools.live
 
 fuzz: .venv/.dev node_modules/.installed ## try random files for FUZZ_SECONDS; SEED=N repeats a run
 	@python -m tests.support.fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
