@@ -176,6 +176,8 @@ def test_each_kind_of_fact_changes_the_plan_and_says_where_it_is_from() -> None:
     assert {kind for kind in facts if before[kind] != after[kind]} == facts.keys()
     assert after["tier"] == (9_000, ("EKS's answer of 2026-11-21, recorded in `facts`",))
     assert after["network-cards"] == 1
+    (_, said) = plan_needs(cluster(*facts)).answer.why
+    assert said == "7 recorded facts count for the catalog's"
     assert after["allocatable"] == (190_001, 1 << 20)
     for kind in facts:
         alone = seen(cluster(kind))

@@ -64,9 +64,12 @@ def plan_answer(
         verdict = "raise"
     assumed = bool(unrecorded_subnets(plan.network))
     holds = _holds(totals["nodes"], subnets, control_plane, assumed=assumed)
+    why = tuple(why for _, why, _ in (*map(_window_over, over), *beyond)) or (holds,)
+    if plan.recorded:
+        why += (f"{len(plan.recorded)} recorded facts count for the catalog's",)
     return PlanAnswer(
         verdict=verdict,
-        why=tuple(why for _, why, _ in (*map(_window_over, over), *beyond)) or (holds,),
+        why=why,
         quotas=raised,
         quota_count=len(raised),
         quotas_unknown=tuple(need.name for need in quotas if need.state == "unknown"),
