@@ -147,7 +147,7 @@ def test_each_kind_of_fact_changes_the_plan_and_says_where_it_is_from() -> None:
         ),
         "end-of-support": fact("end-of-support", "1.35", "2027-04-01"),
         "addon-build": fact("addon-build", "coredns", BUILD, **of_1_35),
-        "allocatable": fact("allocatable", "train", {"cpu": "190001m", "memory": "1024Gi"}),
+        "allocatable": fact("allocatable", "train", {"millicpu": 190_001, "memory_mib": 1 << 20}),
         "start-time": fact("start-time", "train", 77),
     }
     pools = [SYSTEM_POOL, POOL | {"name": "train"}]

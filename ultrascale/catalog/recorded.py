@@ -31,6 +31,13 @@ class Hardware(Frozen, forbid_unknown_fields=True):
     accelerator_memory_mib_total: _Count | None = None
 
 
+class Allocatable(Frozen, forbid_unknown_fields=True):
+    """CPU, and memory without huge pages, that a node offered to pods."""
+
+    millicpu: _Count
+    memory_mib: _Count
+
+
 class RecordedNodes(Frozen):
     """Recorded facts of a pool's nodes."""
 

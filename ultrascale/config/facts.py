@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ultrascale.catalog import eks, quantities
+from ultrascale.catalog import eks
 from ultrascale.catalog.addons import known_addons
 from ultrascale.catalog.recorded import (
+    Allocatable,
     Card,
     Hardware,
     RecordedFact,
@@ -25,13 +26,6 @@ from ultrascale.config._rules import RECORD_FACTS, rule
 from ultrascale.config._values import Day, matching, one_of
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.pools import Pool
-from ultrascale.frozen import Frozen
-
-
-class _Allocatable(Frozen, forbid_unknown_fields=True):
-    cpu: str
-    memory: str
-
 
 _KINDS: Mapping[str, object] = {
     "tier": eks.TierLimits,
@@ -39,7 +33,7 @@ _KINDS: Mapping[str, object] = {
     "hardware": Hardware,
     "end-of-support": date,
     "addon-build": Annotated[str, msgspec.Meta(pattern=r"^v\d+\.\d+\.\d+-eksbuild\.\d+$")],
-    "allocatable": _Allocatable,
+    "allocatable": Allocatable,
     "start-time": Annotated[int, msgspec.Meta(ge=1, le=86_400)],
 }
 
@@ -80,10 +74,8 @@ class Fact(Model):
             value: Any = msgspec.convert(self.value, _KINDS.get(self.fact))
         except msgspec.ValidationError as error:
             raise ValueError(str(error)) from error
-        if isinstance(value, _Allocatable):
-            # What is rounded up may not fit on the node.
-            memory = int(quantities.amount(value.memory)) >> 20
-            return {"millicpu": quantities.millicpu(value.cpu), "memory_mib": memory}
+        if isinstance(value, Allocatable):
+            return msgspec.structs.asdict(value)
         if self.fact == "network-cards":
             cards: Mapping[int, Card] = {card.card: card for card in value}
             if 0 not in cards or "interface" not in cards[0].types or len(cards) < len(value):
