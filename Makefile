@@ -47,7 +47,7 @@ accept-live: .venv/.dev node_modules/.installed ## apply the examples to the API
 	@python -m tests.support.accept_live --kubeconfig "$(KUBECONFIG)" $(if $(ANSWERS),--answers $(ANSWERS)) $(if $(YES),--yes)
 
 live: .venv/.dev node_modules/.installed ## run the product in an account of its own, from bootstrap to an empty inventory: docs/live.md; costs money
-	@python -m tools.live
+	@ULTRASCALE_CDK="$(CURDIR)/node_modules/.bin/cdk" python -m tools.live
 
 fuzz: .venv/.dev node_modules/.installed ## try random files for FUZZ_SECONDS; SEED=N repeats a run
 	@python -m tests.support.fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))

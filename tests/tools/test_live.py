@@ -256,6 +256,17 @@ def test_its_files_pass_check_in_each_of_their_forms(profile: str, tmp_path: Pat
     assert yaml.safe_load(Path(names["upgraded"]).read_text())["kubernetes"]["version"] == "1.36"
 
 
+def test_no_pipeline_starts_it() -> None:
+    started = {
+        path
+        for folder in (".ci", ".github", "ultrascale", "constructs")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.suffix in ("", ".py", ".yml", ".yaml", ".toml")
+        if "make live" in (text := path.read_text(errors="replace")) or "tools.live" in text
+    }
+    assert started == set()
+
+
 def test_a_command_is_logged_and_ends_before_the_run(tmp_path: Path) -> None:
     assert program.run_logged(["sh", "-c", "echo one; exit 3"], tmp_path) == (3, "one\n")
     assert (tmp_path / "log.txt").read_text() == "$ sh -c echo one; exit 3\none\n-> 3\n"

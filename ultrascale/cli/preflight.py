@@ -51,6 +51,8 @@ def preflight(
         raise UsageError(["--json: goes with neither --policy nor --request-quotas; leave it out"])
     if record and at is not None:
         raise UsageError(["--record: the answers are of today; leave --at out"])
+    if record and str(file) == "-":
+        raise UsageError(["--record: writes into a file, and not standard input; name a file"])
     from ultrascale import plan
     from ultrascale.plan.needs.calendar import read_time
 
