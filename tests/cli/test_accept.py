@@ -32,6 +32,7 @@ def stub() -> Iterator[StubApiServer]:
 @pytest.fixture(autouse=True)
 def synthesized(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file is an assembly of one object."""
+
     def synthesize(_: Path, folder: Path) -> Any:
         write_assembly(folder, [NAMESPACE])
         return guard.read_assembly(folder)

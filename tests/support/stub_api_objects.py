@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 Object = dict[str, Any]
 Query = Mapping[str, str]
@@ -66,14 +66,15 @@ def join(found: Any, fields: Any) -> None:
 def owned(fields: Any) -> Object:
     """Return fields as managed fields have them; items of lists by their name, or as values."""
     if isinstance(fields, dict):
-        return {f"f:{key}": owned(value) for key, value in fields.items()}
+        members = cast("dict[str, Any]", fields)
+        return {f"f:{key}": owned(value) for key, value in members.items()}
     if not isinstance(fields, list):
         return {}
     return {
         f"k:{json.dumps({'name': item['name']})}"
         if isinstance(item, dict)
         else f"v:{json.dumps(item)}": owned(item)
-        for item in fields
+        for item in cast("list[Any]", fields)
     }
 
 
