@@ -202,7 +202,7 @@ class Deployment:
         return done.stdout
 
     def accept(self, plan: ClusterPlan | None = None) -> Acceptance:
-        """Return the acceptance of the example, or of its plan with further roles."""
+        """Return the acceptance of the example, or of the roles of another plan of it."""
         run = Run(
             id="live",
             file=ROOT,
@@ -212,7 +212,11 @@ class Deployment:
             manifests=self.assembly.folder / "dist",
             assembly=self.assembly.folder / "cdk.out",
         )
-        return accept(run, levels.checks(run.plan, ["objects"]), ["objects"])
+        checks = levels.checks(run.plan, ["objects"]) if plan is None else [*access.checks(plan)]
+        done = accept(run, checks, ["objects"])
+        if done.stopped:
+            sys.exit(done.stopped)
+        return done
 
 
 # --- Changes that have to be found ----------------------------------------------------------------
@@ -320,6 +324,7 @@ def problems(acceptance: Acceptance) -> dict[str, str]:
 
 PLANTED = "llm-kueue"
 ROUNDS = 20
+_MOMENT = 5.0
 
 
 def try_file(deployment: Deployment, file: Path) -> Iterator[str]:
@@ -327,28 +332,30 @@ def try_file(deployment: Deployment, file: Path) -> Iterator[str]:
     begun = time.monotonic()
     deployment.deploy()
     applied = time.monotonic()
-    people = people_of(file) if file.stem in access_cases.clusters() else None
-    if people is not None:
-        deployment.apply([*people.documents, *people.policies])
-    plan = None if people is None else people.plan
-    rounds = ROUNDS if file.stem == PLANTED else 1
+    rounds, objects = ROUNDS if file.stem == PLANTED else 1, 0
     for _ in range(rounds):
-        for subject, evidence in problems(deployment.accept(plan)).items():
+        accepted = deployment.accept()
+        for subject, evidence in problems(accepted).items():
             yield f"invented: {subject}: {evidence}"
+        evidences = " ".join(outcome.finding.evidence for outcome in accepted.outcomes)
+        objects = sum(map(int, re.findall(r"(\d+) objects (?:are as|as it made)", evidences)))
     seconds = (time.monotonic() - applied) / rounds
-    objects = sum(
-        int(count)
-        for outcome in deployment.accept(plan).outcomes
-        for count in re.findall(
-            r"(\d+) objects (?:are as the file|as it made)", outcome.finding.evidence
-        )
-    )
-    roles = 0 if plan is None else len([*access.checks(plan)])
     print(
         f"{file.stem}: {objects} objects applied in {applied - begun:.0f} s, {rounds} rounds of "
-        f"{seconds:.1f} s ({objects / seconds:.0f} objects a second), {roles} roles",
+        f"{seconds:.1f} s ({objects / seconds:.0f} objects a second)",
         flush=True,
     )
+    if file.stem in access_cases.clusters():
+        people = people_of(file)
+        roles = [*people.documents, *people.policies]
+        deployment.apply(roles)
+        # New roles and policies hold after a moment.
+        time.sleep(_MOMENT)
+        tried = deployment.accept(people.plan)
+        yield from (f"role {s}: {evidence}" for s, evidence in problems(tried).items())
+        print(f"{file.stem}: {len(tried.outcomes)} roles tried", flush=True)
+        items = {"apiVersion": "v1", "kind": "List", "items": roles}
+        deployment.kubectl("delete", "-f", "-", "--ignore-not-found", given=items)
     if file.stem != PLANTED:
         return
     plants = Plants(deployment)
