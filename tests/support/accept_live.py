@@ -233,7 +233,7 @@ FIELDS: Mapping[str, Document] = {
     "NetworkPolicy": {"spec": {"policyTypes": ["Egress"]}},
     "NodePool": {"spec": {"template": {"spec": {"terminationGracePeriod": "7m"}}}},
     "PriorityClass": {"description": "planted"},
-    "ResourceFlavor": {"spec": {"nodeLabels": {"planted": "true"}}},
+    "ResourceFlavor": {"spec": {"nodeTaints": [{"key": "planted", "effect": "NoSchedule"}]}},
     "Role": {"rules": []},
     "StatefulSet": GRACE,
     "ValidatingAdmissionPolicy": {"spec": {"failurePolicy": "Ignore"}},
@@ -260,7 +260,7 @@ class Plants:
             for each in order:
                 if len(self.subjects.get(change, ())) == most:
                     break
-                if each.id not in taken and self._change(change, each):
+                if each.id not in taken and self._is_changed(change, each):
                     taken.add(each.id)
                     subject = f"{each.kind} {each.whole_name}"
                     self.subjects.setdefault(change, []).append(subject)
@@ -268,6 +268,16 @@ class Plants:
     def _place(self, each: KubernetesObject) -> int:
         """Return the number of objects of its kind before an object."""
         return [o.id for o in self._every if o.kind == each.kind].index(each.id)
+
+    def _is_changed(self, change: str, each: KubernetesObject) -> bool:
+        """Change an object, and return whether it could be."""
+        try:
+            return self._change(change, each)
+        except ClusterError as error:
+            # The server refuses this change of it.
+            if "is invalid" not in str(error):
+                raise
+            return False
 
     def _change(self, change: str, each: KubernetesObject) -> bool:
         kubectl = self._deployment.kubectl
@@ -327,6 +337,13 @@ ROUNDS = 20
 _MOMENT = 5.0
 
 
+def _renamed(document: Document, names: Mapping[str, str]) -> Document:
+    """Return a binding of users, by the names that EKS gives them."""
+    subjects = document.get("subjects", [])
+    renamed = [{**each, "name": names.get(each["name"], each["name"])} for each in subjects]
+    return {**document, "subjects": renamed} if subjects else document
+
+
 def try_file(deployment: Deployment, file: Path) -> Iterator[str]:
     """Yield what is wrong with the acceptance of a file."""
     begun = time.monotonic()
@@ -347,7 +364,8 @@ def try_file(deployment: Deployment, file: Path) -> Iterator[str]:
     )
     if file.stem in access_cases.clusters():
         people = people_of(file)
-        roles = [*people.documents, *people.policies]
+        names = {level: entry.role for level, entry in people.entries.items()}
+        roles = [*(_renamed(each, names) for each in people.documents), *people.policies]
         deployment.apply(roles)
         # New roles and policies hold after a moment.
         time.sleep(_MOMENT)

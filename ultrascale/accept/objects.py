@@ -152,10 +152,14 @@ def _left_findings(run: Run) -> Iterator[Finding]:
     versions: dict[str, set[str]] = {version: {*of} for version, of in _LASTING.items()}
     for applied in wanted.values():
         versions.setdefault(text(applied.body, "apiVersion"), set()).add(applied.kind)
+    # A large cluster has thousands of objects of the kinds that all of ours have the label of.
+    bare = {applied.kind for applied in wanted.values() if not _is_labeled(applied.body)}
+    bare.update(*_LASTING.values())
     seen = 0
     for version, of in versions.items():
         for kind in filter(None, (server.kind(version, name) for name in sorted(of))):
-            for live in run.cluster.collection(kind, "", {}):
+            query = {} if kind.kind in bare else {"labelSelector": _PART_OF}
+            for live in run.cluster.collection(kind, "", query):
                 namespace = text(live, "metadata", "namespace")
                 id = (kind.kind, namespace, kinds.name(live))
                 seen += 1
@@ -173,9 +177,13 @@ def _left_findings(run: Run) -> Iterator[Finding]:
 def _is_ours(live: Object) -> bool:
     """Return whether stacks applied an object; those of jobs are their senders'."""
     applied = text(live, "metadata", "annotations", compare.LAST_APPLIED)
-    key, _, value = _PART_OF.partition("=")
-    marked = kinds.label(live, key) == value or "ultrascale.dev/" in json.dumps(live)
+    marked = _is_labeled(live) or "ultrascale.dev/" in json.dumps(live)
     return bool(applied) and marked and not kinds.label(live, names.JOB_LABEL)
+
+
+def _is_labeled(manifest: Object) -> bool:
+    key, _, value = _PART_OF.partition("=")
+    return kinds.label(manifest, key) == value
 
 
 # --- Releases of Helm -----------------------------------------------------------------------------
