@@ -17,6 +17,7 @@ from ultrascale.accept import deployed
 from ultrascale.account import Account
 
 FREE = "kind-llm"
+OTHER = {"ultrascale.dev/acceptance": "r8"}
 NAMESPACE: Any = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "training"}}
 
 
@@ -106,3 +107,32 @@ def test_a_pool_that_the_file_lacks_is_refused(
     shown = ultrascale("accept", str(FILE), config(tmp_path, stub), "--pool=none")
     assert shown.returncode == 1
     assert "--pool" in shown.stderr
+
+
+def test_levels_with_nodes_need_a_budget_and_send_nothing_without_one(
+    ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path
+) -> None:
+    words = ["accept", str(FILE), config(tmp_path, stub), "--level=storage", "--pool=reserved"]
+    shown = ultrascale(*words)
+    assert shown.returncode == 1
+    assert "storage: job reserved: 2 of reserved for at most 52 minutes" in shown.stderr
+    assert "--budget: missing; the checks cost $" in shown.stderr
+    assert ultrascale(*words, "--budget=1").returncode == 1
+    # Without a terminal it asks nobody.
+    assert "add --yes" in ultrascale(*words, "--budget=1000").stderr
+    assert stub.asked("POST") == []
+
+
+def test_a_run_that_was_killed_is_finished_by_its_id(
+    ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path
+) -> None:
+    labels = {"ultrascale.dev/job": "accept-r9", "ultrascale.dev/acceptance": "r9"}
+    jobs = "/apis/batch/v1/namespaces/training/jobs"
+    kept = dict(stub.objects)
+    for path in (f"{jobs}/accept-r9", "/api/v1/namespaces/training/configmaps/accept-r9"):
+        stub.put(path, {"metadata": {"labels": labels}, "data": {"pool": ""}})
+    stub.put(f"{jobs}/other", {"metadata": {"labels": {**labels, **OTHER}}})
+    shown = ultrascale("accept", str(FILE), config(tmp_path, stub), "--clean=r9")
+    assert shown.returncode == 0, shown.stderr
+    assert "nothing is left of run r9" in shown.stdout
+    assert stub.objects.keys() - kept.keys() == {f"{jobs}/other"}
