@@ -1,5 +1,6 @@
 """Nodes of a pool against the plan."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 
 from tests.support.accept_cluster import Stage, stage, write_file
 from tests.support.account import fake_account
+from tests.support.pools import as_json, loads_own
 from ultrascale.accept import levels
 from ultrascale.findings import Finding, State
 
@@ -52,8 +54,8 @@ def states(staged: Stage) -> list[State]:
 def test_nodes_as_planned_pass_and_are_measured(staged: Stage) -> None:
     put_node(staged)
     assert states(staged) == ["pass"], findings(staged)
-    value = {"millicpu": 7910, "memory_mib": 14800}
-    fact = {"fact": "allocatable", "of": "c7i.2xlarge", "value": value, "seen": "2026-12-05"}
+    value = {"cpu": "7910m", "memory": "14800Mi"}
+    fact = {"fact": "allocatable", "of": "work", "value": value, "seen": "2026-12-05"}
     assert staged.run.kept.facts == [fact]
 
 
@@ -62,11 +64,11 @@ def test_nodes_as_planned_pass_and_are_measured(staged: Stage) -> None:
     [
         (
             {"status": NODE["status"] | {"allocatable": {"cpu": "7", "memory": "14800Mi"}}},
-            "millicpu 7000",
+            "7000 thousandths of cpu",
         ),
         (
             {"status": NODE["status"] | {"allocatable": {"cpu": "7910m", "memory": "12Gi"}}},
-            "memory_mib 12288",
+            "12288 MiB of memory",
         ),
         (
             {"labels": {"node.kubernetes.io/instance-type": "c7i.xlarge"}},
@@ -83,7 +85,7 @@ def test_a_node_that_differs_is_found(
     put_node(staged, **changes)
     (found,) = findings(staged)
     assert found.state == "differs"
-    assert f"1 of 1 nodes: {words}" in found.evidence.replace("allocatable ", "")
+    assert f"1 of 1 nodes: {words}" in found.evidence
 
 
 @pytest.mark.parametrize(("image", "state"), [("ami-1", "pass"), ("ami-2", "differs")])
@@ -118,6 +120,12 @@ def test_a_pool_of_size_0_is_grown_by_a_job_that_ends(tmp_path: Path) -> None:
     staged = replace_run(staged, grows=True, clock=clock)
     assert states(staged) == ["pass"], findings(staged)
     assert [path for path in staged.stub.objects if "grow-" in path] == []
+    started, offered = staged.run.kept.facts
+    assert (started["fact"], started["of"], started["value"]) == ("start-time", "work", 5)
+    text = staged.run.file.read_text()
+    document = json.loads(text) | {"facts": [started, offered]}
+    (pool,) = (pool for pool in loads_own(as_json(document)).pools if pool.name == "work")
+    assert (pool.recorded.start_seconds, pool.recorded.millicpu) == (5, 7910)
 
 
 def replace_run(staged: Stage, **fields: Any) -> Stage:

@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from ultrascale import catalog
 from ultrascale.accept import jobs
 from ultrascale.accept.model import Check, Cost, Run
-from ultrascale.catalog import eks, kubernetes, quantities, versions
+from ultrascale.catalog import quantities, versions
 from ultrascale.cluster_api.objects import Object, label
 from ultrascale.documents import Json, mapping, objects, text
 from ultrascale.errors import QuestionError
 from ultrascale.operate.node_pools import nodes_of, unfit
 from ultrascale.plan import names
+from ultrascale.plan.jobs.nodes import allocatable
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 from ultrascale.plan.needs.pools import shards_of
 from ultrascale.preflight.versions import pinned_images
@@ -56,10 +56,16 @@ def _nodes(shards: Sequence[PoolPlan], run: Run) -> Iterator[jobs.Step]:
             "volumes": [],
         }
         grown = jobs.Trial(run, jobs.small_job(run, pool, keys, _GROW_MINUTES), _GROW_MINUTES)
+        begun = run.clock.now()
         grown.send()
         grown.wait(lambda _status, _log: bool(_ready(run, shards)))
-        nodes = _ready(run, shards)
-    whys = Counter(why for node in nodes for why in _differences(run, pool, node))
+        nodes, took = _ready(run, shards), run.clock.now() - begun
+        _keep(run, "start-time", pool, int(took.total_seconds()))
+    if len(pool.instance_types) == 1:
+        smallest = min(nodes, key=lambda node: _has(node, "memory"))
+        offered = mapping(smallest, "status", "allocatable")
+        _keep(run, "allocatable", pool, {key: text(offered, key) for key in ("cpu", "memory")})
+    whys = Counter(why for node in nodes for why in _differences(pool, node))
     differing = [f"{count} of {len(nodes)} nodes: {why}" for why, count in whys.most_common(5)]
     image, planned = _images(run, pool, nodes[0])
     if image != planned:
@@ -75,18 +81,24 @@ def _nodes(shards: Sequence[PoolPlan], run: Run) -> Iterator[jobs.Step]:
         grown.stop()
 
 
+def _keep(run: Run, kind: str, pool: PoolPlan, value: object) -> None:
+    """Keep a measured value in the form of the cluster file's key `facts`."""
+    fact = {"fact": kind, "of": pool.pool, "value": value, "seen": f"{run.at:%Y-%m-%d}"}
+    run.kept.facts.append(fact)
+
+
 def _ready(run: Run, shards: Sequence[PoolPlan]) -> Sequence[Object]:
     return [
         node for pool in shards for node in nodes_of(run.cluster, pool) if not unfit(node, pool)
     ]
 
 
-def _differences(run: Run, pool: PoolPlan, node: Object) -> Iterator[str]:
+def _differences(pool: PoolPlan, node: Object) -> Iterator[str]:
     yield from _labels(pool, node)
     yield from _software(pool, mapping(node, "status", "nodeInfo"))
     own = label(node, names.INSTANCE_TYPE_LABEL)
     if own in pool.node_types:
-        yield from _size(run, pool, pool.instance_types[pool.node_types.index(own)], node)
+        yield from _size(pool, pool.instance_types[pool.node_types.index(own)], node)
     else:
         yield f"instance type {own}, of {', '.join(pool.node_types)}"
 
@@ -111,23 +123,13 @@ def _software(pool: PoolPlan, info: Object) -> Iterator[str]:
         yield f"kernel {kernel}, planned {planned}"
 
 
-def _size(run: Run, pool: PoolPlan, instance_type: str, node: Object) -> Iterator[str]:
-    """Yield resources that differ from the plan, and keep the measured size as a fact."""
-    spec, huge = catalog.lookup(instance_type), eks.HUGE_PAGES_MIB
-    if spec.accelerator is None or pool.is_auto_mode or not pool.facts.sets_huge_pages_aside:
-        huge = 0
-    pods = eks.advised_max_pods(spec.vcpus)
-    memory = kubernetes.allocatable_mib(spec.memory_mib, max_pods=pods, huge_pages_mib=huge)
-    planned = {"millicpu": kubernetes.allocatable_millicpu(spec.vcpus), "memory_mib": memory}
-    cpu, mib = int(_has(node, "cpu") * 1000), int(_has(node, "memory") / 2**20)
-    seen = {"millicpu": cpu, "memory_mib": mib}
-    day = f"{run.at:%Y-%m-%d}"
-    fact = {"fact": "allocatable", "of": instance_type, "value": seen, "seen": day}
-    if fact not in run.kept.facts:
-        run.kept.facts.append(fact)
-    for resource, count in planned.items():
-        if seen[resource] < count * (1 - _TOLERANCE):
-            yield f"allocatable {resource} {seen[resource]}, planned {count}"
+def _size(pool: PoolPlan, instance_type: str, node: Object) -> Iterator[str]:
+    millicpu, memory_mib = allocatable(pool, instance_type)
+    spec = pool.recorded.spec(instance_type)
+    for resource, count, unit in (("cpu", millicpu, 0.001), ("memory", memory_mib, 2**20)):
+        if (offered := _has(node, resource) / unit) < count * (1 - _TOLERANCE):
+            words = "thousandths" if resource == "cpu" else "MiB"
+            yield f"{offered:.0f} {words} of {resource}, planned {count}"
     devices = {names.EFA_INTERFACE: pool.efa_interfaces}
     if pool.accelerator is not None and spec.accelerator is not None:
         devices[pool.accelerator] = spec.accelerator.count

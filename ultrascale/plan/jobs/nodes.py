@@ -237,14 +237,37 @@ def _has(spec: catalog.InstanceType, asked: tuple[str, int]) -> bool:
 
 
 def _share(pool: PoolPlan, spec: catalog.InstanceType, asked: tuple[str, int] | None) -> NodeShare:
-    # EKS Auto Mode sets none aside.
-    accelerated = spec.accelerator is not None and not pool.is_auto_mode
-    huge = eks.HUGE_PAGES_MIB if accelerated else 0
+    huge = _huge_pages_mib(pool, spec)
     share = _part(
         spec, asked, huge_pages_mib=huge, efa_interfaces=pool.efa_interfaces, recorded=pool.recorded
     )
     # Where none may be set aside none are asked for, and their memory is left to them.
     return share if pool.facts.sets_huge_pages_aside else replace(share, huge_pages=None)
+
+
+def allocatable(pool: PoolPlan, instance_type: str) -> tuple[int, int]:
+    """Return the CPU, in thousandths, and the memory, in MiB, that a node gives its pods.
+
+    Raises:
+        CatalogError: No source states a value of the instance type.
+    """
+    spec = pool.recorded.spec(instance_type)
+    return _allocatable(spec, _huge_pages_mib(pool, spec), pool.recorded)
+
+
+def _huge_pages_mib(pool: PoolPlan, spec: catalog.InstanceType) -> int:
+    # EKS Auto Mode sets none aside.
+    return eks.HUGE_PAGES_MIB if spec.accelerator is not None and not pool.is_auto_mode else 0
+
+
+def _allocatable(
+    spec: catalog.InstanceType, huge_pages_mib: int, recorded: RecordedNodes
+) -> tuple[int, int]:
+    pods = eks.advised_max_pods(spec.vcpus)
+    memory = recorded.memory_mib or kubernetes.allocatable_mib(
+        spec.memory_mib, max_pods=pods, huge_pages_mib=huge_pages_mib
+    )
+    return recorded.millicpu or kubernetes.allocatable_millicpu(spec.vcpus), memory
 
 
 def _part(
@@ -260,13 +283,7 @@ def _part(
     devices = total if asked is None else asked[1]
     # Without devices the job itself states its share of CPU and memory.
     part = devices / total if devices else 1
-    seen = recorded or RecordedNodes()
-    millicpu = seen.millicpu or kubernetes.allocatable_millicpu(spec.vcpus)
-    memory = seen.memory_mib or kubernetes.allocatable_mib(
-        spec.memory_mib,
-        max_pods=eks.advised_max_pods(spec.vcpus),
-        huge_pages_mib=huge_pages_mib,
-    )
+    millicpu, memory = _allocatable(spec, huge_pages_mib, recorded or RecordedNodes())
     lowest, most = _DAEMONS_MILLICPU
     millicpu -= min(most, max(lowest, math.ceil(millicpu * _SHARE_OF_DAEMONS)))
     memory -= max(_DAEMONS_LEAST_MIB, math.ceil(memory * _SHARE_OF_DAEMONS))
