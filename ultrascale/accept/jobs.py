@@ -14,7 +14,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from ultrascale import catalog
-from ultrascale.accept.model import RUN_LABEL, Check, Cost, Run
+from ultrascale.accept.model import RUN_LABEL, Check, Cost, Level, Run
 from ultrascale.cluster_api.objects import CONFIG_MAP, POD, Object
 from ultrascale.cluster_api.server import CONFLICT, FORBIDDEN
 from ultrascale.core.engine import engine_of
@@ -80,24 +80,25 @@ def costs(plan: ClusterPlan, pool: PoolPlan, nodes: int, *, jobs: int) -> Sequen
 
 def checks(plan: ClusterPlan) -> Iterator[Check]:
     """Yield the check of each pool with nodes for jobs."""
-    steps = ("starts", "resumes", "ends")
+    title = "a small job meets, writes each volume, is ended by SIGTERM, resumes and ends"
     for pool in pools_of_jobs(plan):
         nodes = min(2, pool.max_nodes)
-        yield Check(
-            level="storage",
-            name="job",
-            subject=pool.pool,
-            title="a small job meets, writes each volume, is ended by SIGTERM, resumes and ends",
-            pool=pool.pool,
-            run=in_steps("job", pool.pool, steps, partial(_job, pool, nodes)),
-            costs=costs(plan, pool, nodes, jobs=2),
-            leaves=LEAVES,
-        )
+        act, steps = partial(_job, pool, nodes), ("starts", "resumes", "ends")
+        held = costs(plan, pool, nodes, jobs=2)
+        yield check("storage", "job", pool.pool, title, steps, act, pool=pool.pool, held=held)
 
 
-def in_steps(
-    check: str, subject: str, steps: Sequence[str], act: Callable[[Run], Iterator[Step]]
-) -> Callable[[Run], Iterator[Finding]]:
+def check(
+    level: Level,
+    name: str,
+    subject: str,
+    title: str,
+    steps: Sequence[str],
+    act: Callable[[Run], Iterator[Step]],
+    *,
+    pool: str = "",
+    held: Sequence[Cost] = (),
+) -> Check:
     """Return a check of several steps: one that fails leaves those behind it not run.
 
     A mistake of the file, a question or a missing right is not run; another error has failed.
@@ -107,7 +108,7 @@ def in_steps(
         left = [*steps]
 
         def finding(state: State, evidence: str) -> Finding:
-            step = f"{check}-{left.pop(0)}"
+            step = f"{name}-{left.pop(0)}"
             return Finding(check=step, subject=subject, state=state, evidence=evidence)
 
         try:
@@ -120,7 +121,16 @@ def in_steps(
         while left:
             yield finding("not run", "a step before it did not pass")
 
-    return run
+    return Check(
+        level=level,
+        name=name,
+        subject=subject,
+        title=title,
+        pool=pool,
+        run=run,
+        costs=held,
+        leaves=LEAVES if held else "",
+    )
 
 
 def _job(pool: PoolPlan, nodes: int, run: Run) -> Iterator[Step]:

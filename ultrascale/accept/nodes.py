@@ -27,18 +27,12 @@ _DRIVER = "nvidia.com/cuda.driver-version.full"
 
 def checks(plan: ClusterPlan) -> Iterator[Check]:
     """Yield the check of each pool."""
+    title = "nodes have the size, labels and software of the plan"
     for pool, shards in shards_of(plan.all_pools).items():
         grown = shards[0].sized_by in _GROWN_BY and not shards[0].min_nodes
-        yield Check(
-            level="nodes",
-            name="nodes",
-            subject=pool,
-            title="nodes have the size, labels and software of the plan",
-            pool=pool,
-            run=jobs.in_steps("nodes", pool, ("planned",), partial(_nodes, shards)),
-            costs=(Cost(pool=pool, nodes=1, minutes=_GROW_MINUTES),) if grown else (),
-            leaves="a job with a deadline, and its node until its provisioner takes it",
-        )
+        held = (Cost(pool=pool, nodes=1, minutes=_GROW_MINUTES),) if grown else ()
+        act = partial(_nodes, shards)
+        yield jobs.check("nodes", "nodes", pool, title, ("planned",), act, pool=pool, held=held)
 
 
 def _nodes(shards: Sequence[PoolPlan], run: Run) -> Iterator[jobs.Step]:

@@ -15,18 +15,12 @@ _NODES = 2
 
 def checks(plan: ClusterPlan) -> Iterator[Check]:
     """Yield the check of each pool with accelerators and room for two nodes."""
+    title = "the network between two nodes reaches the floor of their type"
     for pool in jobs.pools_of_jobs(plan):
         if pool.accelerator is not None and pool.max_nodes >= _NODES:
-            yield Check(
-                level="fabric",
-                name="fabric",
-                subject=pool.pool,
-                title="the network between two nodes reaches the floor of their type",
-                pool=pool.pool,
-                run=jobs.in_steps("fabric", pool.pool, ("floor",), partial(_measure, pool)),
-                costs=(Cost(pool=pool.pool, nodes=_NODES, minutes=MOST_SECONDS / 60),),
-                leaves="a check of nodes with a deadline",
-            )
+            held = (Cost(pool=pool.pool, nodes=_NODES, minutes=MOST_SECONDS / 60),)
+            name, act = pool.pool, partial(_measure, pool)
+            yield jobs.check("fabric", "fabric", name, title, ("floor",), act, pool=name, held=held)
 
 
 def _measure(pool: PoolPlan, run: Run) -> Iterator[jobs.Step]:

@@ -23,15 +23,10 @@ _REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 def checks(plan: ClusterPlan) -> Iterator[Check]:
     """Yield the check of a front whose clients have keys or tokens."""
-    front = plan.part(Plan)
+    front, title = plan.part(Plan), "a request without a key or token is refused"
     if front is not None and front.knows_clients and front.services:
-        yield Check(
-            level="serving",
-            name="front",
-            subject=names.FRONT_GATEWAY,
-            title="a request without a key or token is refused",
-            run=jobs.in_steps("front", names.FRONT_GATEWAY, ("key",), partial(_refused, front)),
-        )
+        act = partial(_refused, front)
+        yield jobs.check("serving", "front", names.FRONT_GATEWAY, title, ("key",), act)
 
 
 def _refused(front: Plan, run: Run) -> Iterator[jobs.Step]:

@@ -26,20 +26,14 @@ def checks(plan: ClusterPlan) -> Iterator[Check]:
     """Yield the check of each queue, on the first of its pools."""
     queueing = plan.part(QueueingPlan)
     pools = {pool.pool: pool for pool in jobs.pools_of_jobs(plan)}
+    title = "a gang beyond the quota waits, and an evicted job resumes at its step"
+    steps = ("gang", "eviction")
     for queue in () if queueing is None else queueing.queues:
         if (pool := next((pools[own] for own in queue.pools if own in pools), None)) is not None:
-            act = partial(_queue, queue, pool)
-            yield Check(
-                level="queue",
-                name="queue",
-                subject=queue.name,
-                title="a gang beyond the quota waits, and an evicted job resumes at its step",
-                pool=pool.pool,
-                run=jobs.in_steps("queue", queue.name, ("gang", "eviction"), act),
-                # Kueue counts the time of a job across its eviction.
-                costs=jobs.costs(plan, pool, 1, jobs=1),
-                leaves=jobs.LEAVES,
-            )
+            # Kueue counts the time of a job across its eviction.
+            held, act = jobs.costs(plan, pool, 1, jobs=1), partial(_queue, queue, pool)
+            own = queue.name
+            yield jobs.check("queue", "queue", own, title, steps, act, pool=pool.pool, held=held)
 
 
 def _queue(queue: ClusterQueuePlan, pool: PoolPlan, run: Run) -> Iterator[jobs.Step]:

@@ -20,15 +20,11 @@ _ANSWER_SECONDS = 60.0
 
 def checks(plan: ClusterPlan) -> Iterator[Check]:
     """Yield the check of each service of vLLM in the file."""
+    title = "a pod that runs answers a request with a count of tokens"
     for service in plan.services:
         if service.server == "vllm":
-            yield Check(
-                level="serving",
-                name="service",
-                subject=service.name,
-                title="a pod that runs answers a request with a count of tokens",
-                run=jobs.in_steps("service", service.name, ("answers",), partial(_ask, service)),
-            )
+            act = partial(_ask, service)
+            yield jobs.check("serving", "service", service.name, title, ("answers",), act)
 
 
 def _ask(service: ServiceDemandPlan, run: Run) -> Iterator[jobs.Step]:
