@@ -13,7 +13,10 @@ import pytest
 
 from tests.support import forked
 from tests.support.etcd_server import free_ports
+from tests.support.s3_server import BUCKET, running_s3
 from tests.support.training_job import ENVIRONMENT, Worker
+from ultrascale_bert import acceptance
+from ultrascale_training.objects import open_objects
 
 pytestmark = pytest.mark.training
 STOPPED_EARLY = 75
@@ -100,3 +103,19 @@ def test_the_job_meets_saves_is_killed_resumes_ends_and_leaves_nothing(tmp_path:
     foreign = subprocess.run([*deletion, str(volume)], env=ENVIRONMENT, capture_output=True)
     assert foreign.returncode == 2
     assert (volume / "own.txt").exists()
+
+
+def test_the_output_in_a_bucket_is_deleted_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_s3() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        place = f"s3://{BUCKET}/accept"
+        for own in (f"{place}/run1/output", f"{place}/run10/output", f"s3://{BUCKET}/output"):
+            open_objects(own).put("checkpoints/one", b"x")
+        for output in (f"{place}/run1/output", f"s3://{BUCKET}/output"):
+            monkeypatch.setenv("ULTRASCALE_OUTPUT", output)
+            assert acceptance.main(["--delete"]) == 0
+        kept = open_objects(f"s3://{BUCKET}").names()
+    assert kept == ["accept/run10/output/checkpoints/one", "output/checkpoints/one"]
