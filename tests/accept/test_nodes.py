@@ -54,8 +54,10 @@ def states(staged: Stage) -> list[State]:
 def test_nodes_as_planned_pass_and_are_measured(staged: Stage) -> None:
     put_node(staged)
     assert states(staged) == ["pass"], findings(staged)
-    value = {"cpu": "7910m", "memory": "14800Mi"}
-    fact = {"fact": "allocatable", "of": "work", "value": value, "seen": "2026-12-05"}
+    (work,) = (pool for pool in staged.run.plan.all_pools if pool.pool == "work")
+    value = {"millicpu": 7910, "memory_mib": 14800}
+    of = work.instance_types[0]
+    fact = {"fact": "allocatable", "of": of, "value": value, "seen": "2026-12-05"}
     assert staged.run.kept.facts == [fact]
 
 
@@ -125,7 +127,8 @@ def test_a_pool_of_size_0_is_grown_by_a_job_that_ends(tmp_path: Path) -> None:
     text = staged.run.file.read_text()
     document = json.loads(text) | {"facts": [started, offered]}
     (pool,) = (pool for pool in loads_own(as_json(document)).pools if pool.name == "work")
-    assert (pool.recorded.start_seconds, pool.recorded.millicpu) == (5, 7910)
+    seen = pool.recorded.allocatable[offered["of"]]
+    assert (pool.recorded.start_seconds, seen.millicpu) == (5, 7910)
 
 
 def replace_run(staged: Stage, **fields: Any) -> Stage:

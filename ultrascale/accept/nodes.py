@@ -54,11 +54,12 @@ def _nodes(shards: Sequence[PoolPlan], run: Run) -> Iterator[jobs.Step]:
         grown.send()
         grown.wait(lambda _status, _log: bool(_ready(run, shards)))
         nodes, took = _ready(run, shards), run.clock.now() - begun
-        _keep(run, "start-time", pool, int(took.total_seconds()))
-    if len(pool.instance_types) == 1:
+        _keep(run, "start-time", pool.pool, int(took.total_seconds()))
+    if _has_type_alone(run, pool):
         smallest = min(nodes, key=lambda node: _has(node, "memory"))
-        offered = mapping(smallest, "status", "allocatable")
-        _keep(run, "allocatable", pool, {key: text(offered, key) for key in ("cpu", "memory")})
+        millicpu, memory_mib = (int(_has(smallest, "cpu") * 1000), _memory_mib(smallest))
+        value = {"millicpu": millicpu, "memory_mib": memory_mib}
+        _keep(run, "allocatable", pool.instance_types[0], value)
     whys = Counter(why for node in nodes for why in _differences(pool, node))
     differing = [f"{count} of {len(nodes)} nodes: {why}" for why, count in whys.most_common(5)]
     image, planned = _images(run, pool, nodes[0])
@@ -75,10 +76,19 @@ def _nodes(shards: Sequence[PoolPlan], run: Run) -> Iterator[jobs.Step]:
         grown.stop()
 
 
-def _keep(run: Run, kind: str, pool: PoolPlan, value: object) -> None:
+def _keep(run: Run, kind: str, of: str, value: object) -> None:
     """Keep a measured value in the form of the cluster file's key `facts`."""
-    fact = {"fact": kind, "of": pool.pool, "value": value, "seen": f"{run.at:%Y-%m-%d}"}
-    run.kept.facts.append(fact)
+    run.kept.facts.append({"fact": kind, "of": of, "value": value, "seen": f"{run.at:%Y-%m-%d}"})
+
+
+def _has_type_alone(run: Run, pool: PoolPlan) -> bool:
+    """Return whether a pool has one type, and no earlier pool or other provisioner has it too."""
+    of_type = [own for own in run.plan.all_pools if {*own.instance_types} & {*pool.instance_types}]
+    return (
+        len(pool.instance_types) == 1
+        and of_type[0].pool == pool.pool
+        and all(own.provisioner == pool.provisioner for own in of_type)
+    )
 
 
 def _ready(run: Run, shards: Sequence[PoolPlan]) -> Sequence[Object]:
@@ -130,6 +140,10 @@ def _size(pool: PoolPlan, instance_type: str, node: Object) -> Iterator[str]:
     for resource, count in devices.items():
         if (offered := int(_has(node, resource))) != count:
             yield f"{offered} {resource}, planned {count}"
+
+
+def _memory_mib(node: Object) -> int:
+    return int(_has(node, "memory")) >> 20
 
 
 def _has(node: Object, resource: str) -> float:

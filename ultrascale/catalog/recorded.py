@@ -42,9 +42,8 @@ class RecordedNodes(Frozen):
     """Recorded facts of a pool's nodes."""
 
     cells: Mapping[str, Cells] = field(default_factory=dict[str, Cells])  # By instance type
-    # CPU and memory that a node offered to pods; None where nobody has seen one
-    millicpu: int | None = None
-    memory_mib: int | None = None
+    # By instance type
+    allocatable: Mapping[str, Allocatable] = field(default_factory=dict[str, Allocatable])
     start_seconds: int | None = None  # Seconds from a waiting pod to a ready node; None: not seen
 
     def spec(self, instance_type: str) -> InstanceType:

@@ -74,8 +74,6 @@ class Fact(Model):
             value: Any = msgspec.convert(self.value, _KINDS.get(self.fact))
         except msgspec.ValidationError as error:
             raise ValueError(str(error)) from error
-        if isinstance(value, Allocatable):
-            return msgspec.structs.asdict(value)
         if self.fact == "network-cards":
             cards: Mapping[int, Card] = {card.card: card for card in value}
             if 0 not in cards or "interface" not in cards[0].types or len(cards) < len(value):
@@ -87,7 +85,7 @@ class Fact(Model):
             if not cells:
                 raise ValueError("states nothing")
             return cells
-        return {"start_seconds": value} if self.fact == "start-time" else value
+        return value
 
 
 def carry(facts: Sequence[Fact], pools: Iterable[Pool], kubernetes: Kubernetes) -> None:
@@ -102,8 +100,13 @@ def carry(facts: Sequence[Fact], pools: Iterable[Pool], kubernetes: Kubernetes) 
     cards, numbers = own["network-cards"], own["hardware"]
     cells = {of: {**cards.get(of, {}), **numbers.get(of, {})} for of in {**cards, **numbers}}
     for pool in pools:
-        amounts, start = (own[kind].get(pool.name, {}) for kind in ("allocatable", "start-time"))
-        pool.count_with(RecordedNodes(cells=cells, **amounts, **start))
+        pool.count_with(
+            RecordedNodes(
+                cells=cells,
+                allocatable=own["allocatable"],
+                start_seconds=own["start-time"].get(pool.name),
+            )
+        )
     catalog = VersionFacts()
     kubernetes.count_with(
         VersionFacts(
@@ -144,13 +147,16 @@ def facts_have_the_form_of_their_kind(fact: Fact) -> Mistakes:
 
 @rule
 def facts_are_about_the_file(fact: Fact, pools: Every[Pool]) -> Mistakes:
-    types = [name for pool in pools for name in pool.instance_types]
+    users: dict[str, set[str]] = {}
+    for name, provisioner in ((n, pool.provisioner) for pool in pools for n in pool.instance_types):
+        users.setdefault(name, set()).add(provisioner)
+    types = [*users]
     known: Mapping[str, Collection[str]] = {
         "network-cards": types,
         "hardware": types,
         "start-time": [pool.name for pool in pools],
-        # Nodes of several types offer different amounts.
-        "allocatable": [pool.name for pool in pools if len(pool.instance_types) == 1],
+        # Nodes of unlike provisioners offer different amounts.
+        "allocatable": [name for name in types if len(users[name]) == 1],
         "tier": eks.TIER_LIMITS,
         "addon-build": known_addons(),
     }

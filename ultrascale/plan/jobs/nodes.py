@@ -263,11 +263,13 @@ def _huge_pages_mib(pool: PoolPlan, spec: catalog.InstanceType) -> int:
 def _allocatable(
     spec: catalog.InstanceType, huge_pages_mib: int, recorded: RecordedNodes
 ) -> tuple[int, int]:
+    if (seen := recorded.allocatable.get(spec.instance_type)) is not None:
+        return seen.millicpu, seen.memory_mib
     pods = eks.advised_max_pods(spec.vcpus)
-    memory = recorded.memory_mib or kubernetes.allocatable_mib(
+    memory = kubernetes.allocatable_mib(
         spec.memory_mib, max_pods=pods, huge_pages_mib=huge_pages_mib
     )
-    return recorded.millicpu or kubernetes.allocatable_millicpu(spec.vcpus), memory
+    return kubernetes.allocatable_millicpu(spec.vcpus), memory
 
 
 def _part(
