@@ -12,9 +12,11 @@ from tests.support.account import fake_account
 from tests.support.command_line import Ultrascale
 from tests.support.stub_api_http import ARN, kubeconfig, serve
 from tests.support.stub_api_server import StubApiServer
-from ultrascale import guard
+from ultrascale import guard, plan
 from ultrascale.accept import deployed
+from ultrascale.accept.model import Check, Run
 from ultrascale.account import Account
+from ultrascale.findings import Finding
 
 FREE = "kind-llm"
 OTHER = {"ultrascale.dev/acceptance": "r8"}
@@ -99,6 +101,33 @@ def test_another_file_than_the_deployed_one_is_told(
     assert shown.returncode == (0 if anyway else 1), shown.stderr
     assert f"not those of the file: {STACK}" in shown.stderr
     assert ("add --anyway" in shown.stderr) is not anyway
+
+
+def test_measured_sizes_are_in_the_file_where_that_is_asked_for(
+    ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(before := FILE.read_text())
+    (type,) = plan.load(FILE).system_pools[0].instance_types
+    value = {"millicpu": 7910, "memory_mib": 30000}
+
+    def measure(run: Run) -> Iterator[Finding]:
+        row = {"fact": "allocatable", "of": type, "value": value, "seen": "2026-01-01"}
+        run.kept.facts.append(row)
+        yield Finding(check="c", subject="it", state="pass", evidence="seen")
+
+    check = Check(level="objects", name="c", subject="", title="c", run=measure)
+
+    def checks(*_: object, **__: object) -> list[Check]:
+        return [check]
+
+    monkeypatch.setattr("ultrascale.accept.levels.checks", checks)
+    ultrascale("accept", str(path), config(tmp_path, stub))
+    assert path.read_text() == before
+    shown = ultrascale("accept", str(path), config(tmp_path, stub), "--record")
+    assert f"recorded {{fact: allocatable, of: {type}" in shown.stderr
+    assert path.read_text().startswith(before)
+    assert plan.load(path).system_pools[0].recorded.allocatable[type].memory_mib == 30000
 
 
 def test_a_pool_that_the_file_lacks_is_refused(

@@ -21,7 +21,7 @@ ALARMS = (
 PRICES = "ultrascale prices {region} {file} --output {prices}"
 MONEY = "ultrascale plan {file} --json --prices {prices}"
 ACCEPT = (
-    "ultrascale connect {file} -- ultrascale accept {file} --level all --grow --yes "
+    "ultrascale connect {file} -- ultrascale accept {file} --level all --grow --record --yes "
     "--budget {accept_usd} --prices {prices} --output {folder}/evidence-{time}"
 )
 

@@ -58,6 +58,9 @@ _Clean = Annotated[
     str | None,
     typer.Option(metavar="RUN", help="Delete what is left of a run that was killed, and stop."),
 ]
+_Record = Annotated[
+    bool, typer.Option("--record", help="Write measured sizes of nodes into the facts of FILE.")
+]
 _Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="DIR", help="New folder for the evidence of the run."),
@@ -80,6 +83,7 @@ def accept(
     prices: options.PriceFileOption = None,
     grow: _Grow = False,
     clean: _Clean = None,
+    record: _Record = False,
     output: _Output = None,
     names: _Names = False,
     verify: _Verify = None,
@@ -128,6 +132,12 @@ def accept(
             typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
         else:
             _print(run, acceptance)
+        if record:
+            from ultrascale.record import record_facts
+
+            # Before the evidence, which holds the file as it is from then on.
+            for line in record_facts(file, acceptance.kept.facts, run.at.date()):
+                say(f"{file}: recorded {line}", err=True)
         if output is not None:
             write_bundle(output, run, acceptance, documents, names=names)
             say(f"wrote {output}", err=True)
