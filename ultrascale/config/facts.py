@@ -1,6 +1,5 @@
 """`facts`: answers of the account that count in place of the catalog's."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
@@ -180,17 +179,6 @@ def facts_of_another_minor_do_not_count(fact: Fact, kubernetes: Kubernetes) -> M
     if fact.kubernetes not in (None, kubernetes.version):
         text = f"kubernetes.version is {kubernetes.version}, so this fact does not count"
         yield note("kubernetes", f"{text}; take it out, or record anew: {RECORD_FACTS}")
-
-
-@rule(severity="note")
-def recorded_facts_count(facts: Readable[Fact], kubernetes: Kubernetes) -> Mistakes:
-    counting = [fact for fact in facts if fact.kubernetes in (None, kubernetes.version)]
-    if counting:
-        days = sorted(fact.seen for fact in counting)
-        kinds = ", ".join(f"{n} of {kind}" for kind, n in Counter(f.fact for f in counting).items())
-        span = " to ".join(dict.fromkeys(f"{day}" for day in (days[0], days[-1])))
-        text = f"recorded facts of {span} count in place of the catalog's: {kinds}"
-        yield note("facts", f"{text}; take out a row in which the catalog is right")
 
 
 def future_facts(facts: Iterable[Fact], today: date) -> Mistakes:
