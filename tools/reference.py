@@ -150,7 +150,7 @@ def rows(name: str) -> Iterator[Row]:
     """Yield the rows of the keys below one key at the top of the file, or of that key itself."""
     top, _, kind = name.partition(".")
     schema = mapping(_SCHEMA, "properties", top)
-    prefix = "" if top in _WITHOUT_PREFIX else top
+    prefix = "" if top in _WITHOUT_PREFIX else f"{top}[]" if "items" in schema else top
     if top == "jobs":
         # A pattern of the names takes the place of `additionalProperties`.
         (job,) = mapping(schema, "patternProperties").values()
