@@ -41,24 +41,24 @@ def run_logged(
     """
     if stopped():
         raise KeyboardInterrupt
-    with (folder / "log.txt").open("a") as log:
+    with (folder / "log.txt").open("a+") as log:
         print(f"$ {' '.join(words)}", file=log, flush=True)
-        process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, text=True, cwd=folder, start_new_session=True
-        )
-        ends: float | None = None
+        begun, ends = log.tell(), 0.0
+        process = subprocess.Popen(words, stdout=log, cwd=folder, start_new_session=True)
         while True:
             try:
-                printed, _ = process.communicate(timeout=_LOOK)
+                process.wait(_LOOK)
                 break
             except subprocess.TimeoutExpired:
-                if stopped() and ends is None:
+                if stopped() and not ends:
                     ends = time.monotonic() + _GRACE
                     os.killpg(process.pid, signal.SIGINT)
-                elif ends is not None and time.monotonic() > ends:
+                elif ends and time.monotonic() > ends:
                     os.killpg(process.pid, signal.SIGKILL)
-        print(f"{printed}-> {process.returncode}", file=log)
-    if ends is not None:
+        log.seek(begun)
+        printed = log.read()
+        print(f"-> {process.returncode}", file=log)
+    if ends:
         raise KeyboardInterrupt
     return process.returncode, printed
 
@@ -117,7 +117,7 @@ def main() -> int:
             signal.signal(number, signal.SIG_IGN)
         heard.clear()
 
-    print(f"live: run {id} in {folder}; after a kill: RESUME={id} make live", flush=True)
+    print(f"live: run {id}: tail -f {folder}/log.txt; after a kill: RESUME={id}", flush=True)
     run = Run(
         state,
         names,
