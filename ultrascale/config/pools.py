@@ -42,6 +42,8 @@ TWO_OWNERS = (
     "both own the karpenter.sh resources)"
 )
 
+# One for all: pydantic would copy a default for each pool.
+_NO_FACTS = RecordedNodes()
 Role = Literal["system", "reserved", "burst"]
 Repair = Literal["none", "reboot", "replace"]
 
@@ -201,7 +203,7 @@ class Pool(Provisioned, Model):
     Default: none.
     """
 
-    _recorded: RecordedNodes = PrivateAttr(default=RecordedNodes())
+    _recorded: RecordedNodes = PrivateAttr(default_factory=lambda: _NO_FACTS)
 
     def count_with(self, recorded: RecordedNodes) -> None:
         """Answer by the facts that the file records of the nodes, where it does."""
