@@ -127,7 +127,7 @@ def test_a_pool_of_size_0_is_grown_by_a_job_that_ends(tmp_path: Path) -> None:
     text = staged.run.file.read_text()
     document = json.loads(text) | {"facts": [started, offered]}
     (pool,) = (pool for pool in loads_own(as_json(document)).pools if pool.name == "work")
-    seen = pool.recorded.allocatable[offered["of"]]
+    seen = pool.recorded.allocatable[str(offered["of"])]
     assert (pool.recorded.start_seconds, seen.millicpu) == (5, 7910)
 
 
