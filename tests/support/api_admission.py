@@ -42,7 +42,7 @@ from ultrascale.documents import objects as objects_in
 from ultrascale.errors import ClusterError, ConfigError, RefusedError
 from ultrascale.plan import names
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.model import AccessEntryPlan, ClusterPlan
+from ultrascale.plan.model import AccessEntryPlan
 from ultrascale_k8s.access import access_objects
 from ultrascale_k8s.queue_access import queue_access_objects
 
@@ -334,7 +334,7 @@ class _NotServedError(Exception):
 class People:
     """Roles of a file at each level of access."""
 
-    plan: ClusterPlan  # The file with these roles
+    text: str  # The file with these roles
     entries: Mapping[str, AccessEntryPlan]  # By level of access; ``queue``: an editor with a queue
     documents: Sequence[Document]  # Their roles and bindings, with stand-ins of EKS's policies
     policies: Sequence[Document]  # Policies of roles with a queue
@@ -353,13 +353,13 @@ def people_of(file: Path) -> People:
     document["kubernetes"]["access"] = [
         {"role": f"{prefix}{level}", **keys} for level, keys in levels.items()
     ]
-    planned = assemble(loads_own(as_text(document)))
-    access = planned.access
+    text = as_text(document)
+    access = assemble(loads_own(text)).access
     entries = {each.role.removeprefix(prefix): each for each in access.entries}
     own = {level: entries[level] for level in levels}
     roles = access_objects(access.roles, access.bindings)
     return People(
-        plan=planned,
+        text=text,
         entries=own,
         documents=[*applied(roles), *stand_ins(own)],
         policies=[] if access.queues is None else applied(queue_access_objects(access.queues)),
