@@ -139,7 +139,7 @@ def _tries(plan: ClusterPlan, policy: AccessPolicyPlan) -> Iterator[_Try]:
     queue = policy.sends_to[0] if is_bound else queue
 
     def sends(what: str, words: str, place: str, queue: str) -> _Try:
-        job = _job(place, queue, resources[0] if resources else "cpu")
+        job = _job(plan, place, queue, resources[0] if resources else "cpu")
         return _Try(
             what=what, words=words, verb="create", kind=INDEXED_JOB, namespace=place, job=job
         )
@@ -161,19 +161,20 @@ def _tries(plan: ClusterPlan, policy: AccessPolicyPlan) -> Iterator[_Try]:
     yield asks("reads Secrets of controllers", _RBAC, "list", SECRET, _ELSEWHERE)
 
 
-def _job(namespace: str, queue: str, device: str) -> Object:
-    annotations = {key: queue for part in all_parts() if queue and (key := part.queue_annotation)}
-    container = {
-        "name": "main",
-        "image": "example.com/none:1",
-        "resources": {"limits": {device: "1"}},
-    }
-    pod = {"restartPolicy": "Never", "containers": [container]}
+def _job(plan: ClusterPlan, namespace: str, queue: str, device: str) -> Object:
+    """Return a job that asks for a device in a queue, by a label or by its pods' annotation."""
+    engine = plan.access.queues.engine if plan.access.queues else ""
+    keys = [part.queue_annotation for part in all_parts() if part.name == engine]
+    annotations = {key: queue for key in keys if key and queue}
+    limits: Object = {"limits": {device: "1"}}
+    container: Object = {"name": "main", "image": "example.com/none:1", "resources": limits}
+    pod: Object = {"restartPolicy": "Never", "containers": [container]}
+    # An engine whose pods name their queue schedules them, by its own name.
+    pod = {**pod, "schedulerName": engine} if annotations else pod
     labels = {names.QUEUE_LABEL: queue} if queue else {}
-    template = {"metadata": {"annotations": annotations}, "spec": pod}
     return {
         "apiVersion": INDEXED_JOB.api_version,
         "kind": INDEXED_JOB.kind,
         "metadata": {"name": _STRANGER, "namespace": namespace, "labels": labels},
-        "spec": {"template": template},
+        "spec": {"template": {"metadata": {"annotations": annotations}, "spec": pod}},
     }

@@ -226,11 +226,10 @@ def release_findings(
     live = mapping(json.loads(gzip.decompress(packed)))
     server = _Server(run.cluster)
     wanted = compare.fill({"config": values}, {"config": mapping(live, "config")}, {})
-    stated = dict(compare.fields({**wanted, "version": version}))
-    answer = {
-        "config": mapping(live, "config"),
-        "version": look_up(live, "chart", "metadata", "version"),
-    }
+    # Helm takes a version with a v and without.
+    stated = dict(compare.fields({**wanted, "version": version.removeprefix("v")}))
+    installed = text(live, "chart", "metadata", "version").removeprefix("v")
+    answer: Object = {"config": mapping(live, "config"), "version": installed}
     wrong = [
         Issue(state="differs", evidence=str(field), fix="deploy its stack again")
         for field in compare.differences(stated, answer, whole=True)
