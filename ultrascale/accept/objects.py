@@ -200,21 +200,13 @@ def _release_findings(run: Run) -> Iterator[Finding]:
                     text(properties, key) for key in ("Release", "Namespace", "Version")
                 )
                 values = json.loads(text_of(properties.get("Values", "{}")))
-                yield from release_findings(run, release, namespace, version, values)
+                yield from _of_release(run, release, namespace, version, values)
 
 
-def release_findings(
+def _of_release(
     run: Run, release: str, namespace: str, version: str, values: Object
 ) -> Iterator[Finding]:
-    """Yield how a release of Helm, and each object that it made, differs.
-
-    Args:
-        run: The run.
-        release: Name of the release.
-        namespace: Its namespace.
-        version: Version of its chart.
-        values: Its values.
-    """
+    """Yield how a release of Helm, and each object that it made, differs."""
     selector = {"labelSelector": f"owner=helm,name={release},status=deployed"}
     secrets = run.cluster.collection(kinds.SECRET, namespace, selector)
     name = f"release {namespace}/{release}"
