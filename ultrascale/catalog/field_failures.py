@@ -15,7 +15,7 @@ class FieldFailure(Row, frozen=True, kw_only=True):
     number: str
     """Its number."""
     what: str
-    """What goes wrong."""
+    """The failure, in words."""
     url: str
     """The public thread or page about it."""
 
