@@ -30,7 +30,6 @@ _ADMISSION = "admissionregistration.k8s.io/v1"
 _PART_OF = "app.kubernetes.io/part-of=ultrascale"
 _SLICES = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 _SHOWN = 5
-_MISSING = "it is not there"
 # Kinds whose objects cost money or refuse requests after they left the file.
 _LASTING: Mapping[str, Sequence[str]] = {
     "v1": ("Namespace", "PersistentVolumeClaim"),
@@ -66,6 +65,7 @@ class _Server:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
+        self.has_any = False  # Whether one of the objects is there
         self.weak: set[str] = set()  # Kinds of which only stated fields were compared
         self.values: dict[str, str] = {}  # Values of the templates' references
         self._served: dict[str, Mapping[str, Kind]] = {}
@@ -86,7 +86,8 @@ class _Server:
         live = self.cluster.find(kind.path(namespace, name))
         if live is None:
             ends = look_up(manifest, "spec", "ttlSecondsAfterFinished") is not None
-            return ("pass", "") if ends else ("failed", _MISSING)
+            return ("pass", "") if ends else ("failed", "it is not there")
+        self.has_any = True
         wanted = compare.fill(manifest, live, self.values)
         try:
             answer = self.cluster.apply(kind, namespace, wanted, dry_run=True, force=True)
@@ -118,6 +119,7 @@ def _object_findings(run: Run) -> Iterator[Finding]:
     server, late = _Server(run.cluster), not_due(run.plan, run.at)
     fine: Counter[str] = Counter()
     wrong: list[Finding] = []
+    told: set[str] = set()
     for applied in read_objects(_world(run)).by_id.values():
         stack, fix = applied.holder[0], None
         try:
@@ -131,15 +133,17 @@ def _object_findings(run: Run) -> Iterator[Finding]:
         if state == "pass":
             fine[stack] += 1
             continue
-        if state != "not run":
-            fix = f"deploy {stack} again, or take it into the file"
+        if state != "not run" and stack not in told:
+            told.add(stack)
+            fix = f"deploy {stack} again, or take what was changed there into the file"
         subject = f"{applied.kind} {applied.whole_name}"
         wrong.append(
             Finding(check="objects", subject=subject, state=state, evidence=evidence, fix=fix)
         )
-    if not fine and all(finding.evidence == _MISSING for finding in wrong):
+    if not server.has_any and all(finding.state == "failed" for finding in wrong):
         evidence = f"nothing of {run.file} is there: it was never deployed to this cluster"
-        wrong = [_failed("objects", run.plan.name, evidence)]
+        yield _failed("objects", run.plan.name, evidence)
+        return
     yield from wrong
     for stack, count in fine.items():
         evidence = f"{count} objects are as the file has them{server.note()}"
