@@ -8,9 +8,10 @@ the same from any folder.
 Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/recommended-feature-flags.json
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from ultrascale.documents import parse_json
 
 FlagValue = bool | str | Sequence[str]
 
@@ -25,7 +26,7 @@ _OWN: Mapping[str, FlagValue] = {
 """Flags with values of our own, each with the reason."""
 
 FLAGS: Mapping[str, FlagValue] = {
-    **json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")),
+    **parse_json(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")),
     **_OWN,
 }
 """The flags of every app of the product, by name."""

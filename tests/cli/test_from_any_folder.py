@@ -51,6 +51,7 @@ WALK: Mapping[str, tuple[Sequence[str], int, str]] = {
     ),
     "sbom": (("FILE", "--assembly", "SAVED/cdk.out", "--manifests", "SAVED/dist"), 0, "bom"),
     "submit": (("FILE", "JOB", "--dry-run", "--account", "918273645546"), 0, "kind:"),
+    "accept": (("FILE",), 1, _NO_CLUSTER),
     "status": (("FILE",), 1, _NO_CLUSTER),
     "logs": (("train",), 1, _NO_CLUSTER),
     "cancel": (("train", "--yes"), 1, _NO_CLUSTER),

@@ -64,7 +64,7 @@ def test_a_pipeline_of_several_waves_and_accounts_is_accepted() -> None:
 
 
 def test_as_many_waves_as_a_pipeline_has_room_for_are_accepted() -> None:
-    waves = ({"name": f"s{n}", "cluster": f"{n}.yaml"} for n in range(45))
+    waves = ({"name": f"s{n}", "cluster": f"{n}.yaml"} for n in range(44))
 
     assert mistakes_in(with_pipeline(*waves)) == []
 

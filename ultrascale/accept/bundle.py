@@ -23,7 +23,7 @@ import msgspec
 
 from ultrascale.accept.model import Acceptance, Run
 from ultrascale.catalog.tables import read_table
-from ultrascale.documents import objects, text
+from ultrascale.documents import objects, parse_json, text
 from ultrascale.errors import QuestionError, masked
 from ultrascale.findings import State
 from ultrascale.frozen import to_document
@@ -120,10 +120,10 @@ def write_bundle(
     if not names:
         hide = _hider(run, acceptance.id, texts.values())
         texts = {
-            name: _json(_values(json.loads(content), hide)) if name in documents else hide(content)
+            name: _json(_values(parse_json(content), hide)) if name in documents else hide(content)
             for name, content in texts.items()
         }
-    summary = json.loads(texts[SUMMARY])
+    summary = parse_json(texts[SUMMARY])
     texts["junit.xml"] = _junit(summary)
     contents = {name: content.encode() for name, content in sorted(texts.items())}
     listed = "".join(f"{_digest(content)}  {name}\n" for name, content in contents.items())
@@ -164,7 +164,7 @@ def faults(folder: Path, today: Mapping[str, Any]) -> Iterator[str]:
         yield f"changed files: {', '.join(changed)}"
         return
     try:
-        summary = json.loads(paths[SUMMARY].read_bytes())
+        summary = parse_json(paths[SUMMARY].read_bytes())
         statement = _statement(summary, checksums).encode()
     except (ValueError, KeyError, TypeError):
         yield f"{SUMMARY} is not that of a bundle"
@@ -333,7 +333,7 @@ def _hashes(folder: Path, paths: Iterable[Path]) -> list[dict[str, str]]:
 
 def _json(document: object) -> str:
     encoded = msgspec.json.encode(document, enc_hook=str)
-    return f"{json.dumps(json.loads(encoded), indent=2, ensure_ascii=False)}\n"
+    return f"{json.dumps(parse_json(encoded), indent=2, ensure_ascii=False)}\n"
 
 
 def _digest(content: bytes) -> str:

@@ -13,7 +13,7 @@ from ultrascale.accept.model import Check, Level, Run
 from ultrascale.cluster_api import objects as kinds
 from ultrascale.cluster_api.objects import Kind, Object
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster
-from ultrascale.documents import look_up, mapping, objects, text
+from ultrascale.documents import look_up, mapping, objects, parse_json, text
 from ultrascale.errors import RefusedError
 from ultrascale.findings import Finding, Issue, State, finding
 from ultrascale.guard.objects import read_objects
@@ -203,7 +203,7 @@ def _release_findings(run: Run) -> Iterator[Finding]:
                 release, namespace, version = (
                     text(properties, key) for key in ("Release", "Namespace", "Version")
                 )
-                values = json.loads(text_of(properties.get("Values", "{}")))
+                values = parse_json(text_of(properties.get("Values", "{}")))
                 yield from _of_release(run, release, namespace, version, values)
 
 
@@ -219,7 +219,7 @@ def _of_release(
         return
     newest = max(secrets, key=lambda secret: int(kinds.label(secret, "version") or 0))
     packed = base64.b64decode(base64.b64decode(text(newest, "data", "release")))
-    live = mapping(json.loads(gzip.decompress(packed)))
+    live = mapping(parse_json(gzip.decompress(packed)))
     server = _Server(run.cluster)
     wanted = compare.fill({"config": values}, {"config": mapping(live, "config")}, {})
     # Helm takes a version with a v and without.

@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.no_torch import NO_TORCH
+
+pytest.importorskip("torch", reason=NO_TORCH)
+
 from tests.support import forked
 from tests.support.etcd_server import free_ports
 from tests.support.s3_server import BUCKET, running_s3
