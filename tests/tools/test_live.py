@@ -19,6 +19,9 @@ from tools.live import __main__ as program
 from tools.live import actions
 from tools.live.actions import ACTIONS, HOURS, with_needs
 from tools.live.run import DESCRIPTION, LiveError, Run, State, load
+from ultrascale import plan
+from ultrascale.accept import levels
+from ultrascale.accept.model import NEEDS
 from ultrascale.jobs.checked_file import check_file
 from ultrascale.plan import names as plan_names
 
@@ -46,6 +49,9 @@ class Account:
     alarms: int = 1
     usd: float = 2.0
     sticks: bool = False  # Whether a bucket stays behind
+    keys: dict[str, str] = field(default_factory=dict[str, str])  # Stack of each key
+    ended_keys: set[str] = field(default_factory=set[str])
+    build: str = "SUCCEEDED"  # How a build ends
     made: int = 0
     log: list[str] = field(default_factory=list[str])
     # Calls at which it is killed, interrupted, or refuses
@@ -80,7 +86,22 @@ class Account:
             "get-caller-identity": {"Account": self.account},
             "describe-budgets": {"Budgets": [{"BudgetName": "b"}]},
             "describe-notifications-for-budget": {"Notifications": [1] * self.alarms},
-            "get-resources": {"ResourceTagMappingList": [{"ResourceARN": a} for a in self.things]},
+            "get-resources": {
+                "ResourceTagMappingList": [
+                    *({"ResourceARN": arn} for arn in self.things),
+                    *(
+                        {
+                            "ResourceARN": arn,
+                            "Tags": [{"Key": "aws:cloudformation:stack-name", "Value": stack}],
+                        }
+                        for arn, stack in self.keys.items()
+                    ),
+                ]
+            },
+            "start-build": {"build": {"id": "b:1"}},
+            "batch-get-builds": {"builds": [{"buildStatus": self.build}]},
+            "describe-key": {"KeyMetadata": {"KeyState": self._key_state(words)}},
+            "schedule-key-deletion": {},
             "describe-stacks": {
                 "Stacks": [
                     {"StackName": name, "StackId": id, "Description": text}
@@ -88,7 +109,14 @@ class Account:
                 ]
             },
         }
+        if words[2] == "schedule-key-deletion":
+            if self._key_state(words) == "PendingDeletion":
+                return 254, ""  # KMSInvalidStateException
+            self.ended_keys.add(words[words.index("--key-id") + 1])
         return 0, json.dumps(answers[words[2]])
+
+    def _key_state(self, words: Sequence[str]) -> str:
+        return "PendingDeletion" if {*words} & self.ended_keys else "Enabled"
 
     def _ultrascale(self, verb: str, words: Sequence[str]) -> tuple[int, str]:
         if verb == "cdk":
@@ -104,6 +132,7 @@ class Account:
                     id = f"arn:{layer}/{self.made}"
                     self.stacks[f"{NAME}-{layer}"] = id, DESCRIPTION.format(name=NAME)
             self.things.add("arn:bucket/checkpoints")
+            self.keys["arn:aws:kms:us-west-2:1:key/own"] = f"{NAME}-cluster"
             return (4 if "broken" in words[2] else 0), ""
         elif verb == "destroy":
             own = DESCRIPTION.format(name=NAME)
@@ -201,6 +230,24 @@ def test_a_stack_of_somebody_else_with_our_name_ends_the_deletion() -> None:
     assert "live-0a1b2c3d-else" in aws.stacks
 
 
+def test_keys_of_the_run_are_deleted_once_all_else_is_gone_and_no_others() -> None:
+    others = "arn:aws:kms:us-west-2:1:key/others"
+    aws = account(keys={others: "other-network"})
+    assert (run(aws)[0], aws.ended_keys) == ("PASSED", {"arn:aws:kms:us-west-2:1:key/own"})
+    for number in range(len(aws.log)):
+        refused = account(keys={others: "other-network"}, at={number: 3})
+        run(refused)
+        assert others not in refused.ended_keys
+
+
+def test_an_image_that_is_not_built_stops_the_run_before_nodes_are_paid() -> None:
+    aws = account(build="FAILED")
+    ending, state = run(aws)
+    assert (ending, state.done["images"]) == ("FAILED", "failed")
+    assert "the build of images ended as FAILED" in state.failure
+    assert "ultrascale connect /f/file.yaml" not in aws.log
+
+
 def test_what_is_left_is_listed_and_fails() -> None:
     ending, state = run(account(sticks=True))
     assert (ending, state.left) == ("FAILED", ["arn:bucket/checkpoints"])
@@ -251,6 +298,11 @@ def test_its_files_pass_check_in_each_of_their_forms(profile: str, tmp_path: Pat
     Path(names["file"]).write_text(string.Template(text).substitute(values))
     program.write_variants(names)
     assert not check_file(Path(names["file"])).warnings
+    # A check that cannot run would fail each live run.
+    checks = levels.checks(plan.load(Path(names["file"])), [*NEEDS], grows=True)
+    assert {check.level for check in checks} >= {"objects", "nodes", "storage"}
+    assert all(check.costs for check in checks if check.level in ("storage", "queue"))
+    assert "fabric" not in {check.level for check in checks}
     for name in names:
         check_file(Path(names[name]))
     assert yaml.safe_load(Path(names["upgraded"]).read_text())["kubernetes"]["version"] == "1.36"

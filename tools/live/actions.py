@@ -8,7 +8,7 @@ HOURS: Mapping[str, float] = {"cpu": 4, "one-accelerator": 5}
 
 DESTROY = (
     "ultrascale destroy {file} --confirm {name} --delete-logs --delete-storage checkpoints "
-    "--skip-kubernetes"
+    "--delete-storage trainer --skip-kubernetes"
 )
 STACKS = "aws cloudformation describe-stacks --region {region} --output json"
 TAGGED = "aws resourcegroupstaggingapi get-resources --region {region} --output json"
@@ -16,6 +16,13 @@ CALLER = "aws sts get-caller-identity --output json"
 BUDGETS = "aws budgets describe-budgets --account-id {account} --output json"
 ALARMS = (
     "aws budgets describe-notifications-for-budget --account-id {account} --budget-name {of} "
+    "--output json"
+)
+BUILD = "aws codebuild start-build --project-name {name}-images --region {region} --output json"
+BUILDS = "aws codebuild batch-get-builds --ids {of} --region {region} --output json"
+KEY = "aws kms describe-key --key-id {of} --region {region} --output json"
+END_KEY = (
+    "aws kms schedule-key-deletion --key-id {of} --pending-window-in-days 7 --region {region} "
     "--output json"
 )
 PRICES = "ultrascale prices {region} {file} --output {prices}"
@@ -34,6 +41,7 @@ class Action:
     needs: str = ""  # Actions that have to pass before
     commands: Sequence[str] = ()  # Its commands, in order
     fails: str = ""  # Command before them that has to end with a failed stack
+    builds: bool = False  # Whether it builds the images of the file
 
 
 DEPLOY = "ultrascale deploy {file} --yes"
@@ -43,8 +51,9 @@ ACTIONS: Sequence[Action] = (
     Action("baseline", "bootstrap"),
     Action("preflight", "baseline", ["ultrascale preflight {file} --record"]),
     Action("deploy", "preflight", [DEPLOY]),
-    Action("accept", "deploy", [ACCEPT]),
-    Action("scale", "deploy", [f"ultrascale scale {{file}} work {n} --yes" for n in (2, 1)]),
+    Action("images", "deploy", builds=True),
+    Action("accept", "images", [ACCEPT]),
+    Action("scale", "deploy", [f"ultrascale scale {{file}} work {n} --yes" for n in (1, 0)]),
     # EKS lacks the build of an add-on: CloudFormation rolls the update back.
     Action(
         "failed-deploy", "deploy", [DEPLOY], "ultrascale deploy {broken} --yes --skip-preflight"

@@ -14,6 +14,7 @@ DESCRIPTION = "Part of the cluster {name}, made by ultrascale"
 """Description of each stack of a cluster: with its random name it is the mark of a run."""
 # Records of tags outlive their resources.
 _LOOKS, _SECONDS = 12, 300.0
+_BUILD_SECONDS = 30.0
 _ATTEMPTS, _STACK_FAILED = 3, 4
 Shell = Callable[[Sequence[str]], tuple[int, str]]
 
@@ -31,6 +32,8 @@ class State:
     stacks: dict[str, str] = field(default_factory=dict[str, str])  # Id of each stack of the run
     baseline: list[str] = field(default_factory=list[str])  # What the account had before
     left: list[str] = field(default_factory=list[str])  # What it has more than before
+    # Keys of the run that wait for their deletion, free of charge.
+    ending_keys: list[str] = field(default_factory=list[str])
     failure: str = ""  # Why it went to destroy before its last action
     deploying: bool = False  # Whether an action may make stacks anew, with other ids
 
@@ -114,6 +117,8 @@ class Run:
                 state.baseline = self._inventory()
             if action.fails:
                 self._ask(action.fails, _STACK_FAILED)
+            if action.builds:
+                self._build()
             for command in action.commands:
                 self._ask(command)
             if action.name == "preflight":
@@ -144,6 +149,15 @@ class Run:
         print(f"{names['hours']} hours at {usd['value']:.2f} USD, with jobs {most:.2f} USD at most")
         if most > float(names["budget"]):
             raise LiveError(f"{most:.2f} USD are more than BUDGET={names['budget']}")
+
+    def _build(self) -> None:
+        id = self._json(actions.BUILD)["build"]["id"]
+        while (build := self._json(actions.BUILDS, of=id)["builds"][0])["buildStatus"] == (
+            "IN_PROGRESS"
+        ):
+            self.sleep(_BUILD_SECONDS)
+        if build["buildStatus"] != "SUCCEEDED":
+            raise LiveError(f"the build of images ended as {build['buildStatus']}")
 
     def _own(self) -> None:
         """Note the ids of the stacks with the run's mark.
@@ -178,8 +192,24 @@ class Run:
             if foreign:
                 raise LiveError(f"stacks of somebody else have our names: {', '.join(foreign)}")
             if not self.shell(self._words(actions.DESTROY))[0]:
+                self._end_keys()
                 return
         raise LiveError("it did not end; the inventory lists what is left")
+
+    def _end_keys(self) -> None:
+        """Have our keys deleted, which outlive their stacks and would be paid for."""
+        state = self.state
+        for item in self._json(actions.TAGGED)["ResourceTagMappingList"]:
+            tags = {tag["Key"]: tag["Value"] for tag in item.get("Tags", ())}
+            arn, stack = item["ResourceARN"], tags.get("aws:cloudformation:stack-name")
+            is_ours = stack in state.stacks and arn not in (*state.baseline, *state.ending_keys)
+            if ":kms:" in arn and is_ours:
+                # A run that was killed may have scheduled it before.
+                key = self._json(actions.KEY, of=arn)["KeyMetadata"]
+                if key["KeyState"] != "PendingDeletion":
+                    self._ask(actions.END_KEY, of=arn)
+                state.ending_keys.append(arn)
+                self.save(state)
 
     def _take_inventory(self) -> None:
         if self.state.done.get("identity") != "passed":
@@ -195,7 +225,7 @@ class Run:
     def _inventory(self) -> list[str]:
         tagged = self._json(actions.TAGGED)["ResourceTagMappingList"]
         ids = [*(each["ResourceARN"] for each in tagged), *(s["StackId"] for s in self._stacks())]
-        return sorted({*ids})
+        return sorted({*ids} - {*self.state.ending_keys})
 
     def _stacks(self) -> Sequence[Mapping[str, str]]:
         return self._json(actions.STACKS)["Stacks"]
