@@ -115,11 +115,12 @@ def test_the_output_in_a_bucket_is_deleted_and_nothing_else(
     with running_s3() as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
-        place = f"s3://{BUCKET}/accept"
-        for own in (f"{place}/run1/output", f"{place}/run10/output", f"s3://{BUCKET}/output"):
-            open_objects(own).put("checkpoints/one", b"x")
-        for output in (f"{place}/run1/output", f"s3://{BUCKET}/output"):
+        # Other tests of the process have objects in the bucket too.
+        bucket = f"s3://{BUCKET}/{tmp_path.name}"
+        for own in ("accept/run1/output", "accept/run10/output", "output"):
+            open_objects(f"{bucket}/{own}").put("checkpoints/one", b"x")
+        for output in (f"{bucket}/accept/run1/output", f"{bucket}/output"):
             monkeypatch.setenv("ULTRASCALE_OUTPUT", output)
             assert acceptance.main(["--delete"]) == 0
-        kept = open_objects(f"s3://{BUCKET}").names()
+        kept = open_objects(bucket).names()
     assert kept == ["accept/run10/output/checkpoints/one", "output/checkpoints/one"]
