@@ -32,9 +32,9 @@ _TAG = "tag:yaml.org,2002:"
 STRING, NUMBER, MERGE = f"{_TAG}str", f"{_TAG}int", f"{_TAG}merge"
 _SECONDS_FOR_A_PIPE = 3.0
 
-# Tabs between tokens, question marks in flow collections, comments after the indicator of a block
-# scalar, and line breaks that YAML 1.2 does not know.
-_READ_DIFFERENTLY = re.compile("[\t?\x85\u2028\u2029]|[|>]#")
+# Tabs between tokens, question marks and the place of an empty value in flow collections, comments
+# after the indicator of a block scalar, and line breaks that YAML 1.2 does not know.
+_READ_DIFFERENTLY = re.compile("[\t?\x85\u2028\u2029]|[|>]#|: +[],}]")
 # An escape such as \ud800 stands for no character.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # PyYAML takes ten seconds for a mebibyte.

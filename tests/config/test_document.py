@@ -67,7 +67,9 @@ def test_libyaml_reads_what_pyyaml_reads(monkeypatch: pytest.MonkeyPatch) -> Non
     assert by_libyaml == [read(text) for text in cases]
 
 
-@pytest.mark.parametrize("text", ["a: [what?]", "a:\tb", "a: >#-\n  b", "a: b\x85c: d"])
+@pytest.mark.parametrize(
+    "text", ["a: [what?]", "a:\tb", "a: >#-\n  b", "a: b\x85c: d", "a: {b: ,c: d}"]
+)
 def test_what_they_read_differently_pyyaml_reads(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
