@@ -57,14 +57,14 @@ def test_no_node_is_paid_for_where_what_it_needs_failed(deploy: Deployment) -> N
 
 
 def test_what_cloudformation_refuses_is_told_by_its_property_path(deploy: Deployment) -> None:
-    def found(operation: str, path: str, status: str) -> dict[str, str]:
+    def validation(operation: str, path: str, status: str) -> dict[str, str]:
         named = {"LogicalResourceId": "Role", "ValidationPath": path, "OperationId": operation}
         return named | {"ValidationStatus": status, "ValidationStatusReason": "not a number"}
 
     findings = [
-        found("new", "/Properties/MaxSessionDuration", "FAILED"),
-        found("new", "/Properties/Path", "SKIPPED"),
-        found("old", "/Properties/RoleName", "FAILED"),
+        validation("new", "/Properties/MaxSessionDuration", "FAILED"),
+        validation("new", "/Properties/Path", "SKIPPED"),
+        validation("old", "/Properties/RoleName", "FAILED"),
     ]
     validated: dict[str, Any] = {"cloudformation:DescribeEvents": {"OperationEvents": findings}}
     has(deploy.patch, deployed=validated)

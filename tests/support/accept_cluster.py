@@ -247,7 +247,7 @@ class Stage:
     transport: _Transport
 
     def again(self) -> Run:
-        """Return the same run by another process, to which nothing happens."""
+        """Return the same run by another process, without faults."""
         cluster = Cluster(cast("Transport", _Transport(self.stub, [])), ARN)
         return replace(self.run, cluster=cluster)
 

@@ -56,7 +56,7 @@ def stood_in(text: str) -> Any:
 
 
 class Deployment:
-    """A server to which an example is applied."""
+    """A server that has an example."""
 
     def __init__(
         self, kubeconfig: Path, assembly: Assembly, folder: Path, answers: WebhookAnswers | None

@@ -75,7 +75,7 @@ def apply(stub: StubApiServer, path: str, manifest: Object, dns: str = "fs-1.exa
 
 
 def release(name: str, version: str, values: Object, manifest: str = "") -> Object:
-    """Return the Secret in which Helm keeps a release."""
+    """Return Helm's Secret of a release."""
     document = {
         "config": values,
         "chart": {"metadata": {"version": version}},

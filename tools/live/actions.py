@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 HOURS: Mapping[str, float] = {"cpu": 4, "one-accelerator": 5}
-"""Most hours for which a profile's nodes are paid for: estimated, nobody has measured it."""
+"""Most paid hours of a profile's nodes: an estimate, which no run has measured."""
 
 DESTROY = (
     "ultrascale destroy {file} --confirm {name} --delete-logs --delete-storage checkpoints "

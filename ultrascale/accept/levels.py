@@ -23,7 +23,7 @@ CLEANUPS: Sequence[Callable[[Run], Sequence[str]]] = (jobs.clean,)
 
 
 def with_needs(levels: Collection[Level]) -> Sequence[Level]:
-    """Return levels with those that have to run before, in the order in which they run."""
+    """Return levels and the levels that they need, in their running order."""
     wanted = set(levels)
     for level in [*NEEDS][::-1]:
         if level in wanted:
@@ -34,7 +34,7 @@ def with_needs(levels: Collection[Level]) -> Sequence[Level]:
 def checks(
     plan: ClusterPlan, levels: Collection[Level], pool: str = "", *, grows: bool = False
 ) -> Sequence[Check]:
-    """Return the checks of ``levels``, in the order in which they run.
+    """Return the checks of ``levels``, in their running order.
 
     Args:
         plan: The cluster.
