@@ -6,7 +6,7 @@ Sources:
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from ultrascale.documents import Json, JsonObject
@@ -47,6 +47,9 @@ JOBS = Kinds(group="batch", version="v1", resources=("jobs",))
 LEADER_WORKER_SETS = Kinds(
     group="leaderworkerset.x-k8s.io", version="v1", resources=("leaderworkersets",)
 )
+
+
+RAY_JOBS = Kinds(group="ray.io", version="v1", resources=("rayjobs",))
 
 
 def policy(
@@ -176,3 +179,12 @@ def leader_worker_set_asks_for(leader_worker_set: str, wanted: str) -> str:
     of_workers = asks_for(f"{template}.workerTemplate.spec", wanted)
     of_leader = asks_for(f"{template}.leaderTemplate.spec", wanted)
     return f"({of_workers}) ||\n(has({template}.leaderTemplate) && ({of_leader}))"
+
+
+def of_ray_cluster(cluster: str, of_pod: Callable[[str], str]) -> str:
+    """Return a CEL expression: true if ``of_pod`` is, of any group of pods of a Ray ``cluster``."""
+    groups = f"{cluster}.workerGroupSpecs"
+    return (
+        f"({of_pod(f'{cluster}.headGroupSpec.template.spec')}) ||\n"
+        f"(has({groups}) && {groups}.exists(group, {of_pod('group.template.spec')}))"
+    )

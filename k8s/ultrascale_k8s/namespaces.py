@@ -169,13 +169,12 @@ def _policies(plan: NamespacePlan, *, selects_all: bool) -> Iterator[JsonObject]
     yield _policy(plan, _DENY, everyone, None)
     if plan.training:
         # NCCL and Neuron bootstrap on ephemeral ports. Policies add up, so the rendezvous server
-        # and services with a route are left out: policies of their own name the peers that reach
-        # them.
+        # and pods with policies of their own, which name the peers that reach them, are left out.
         expressions: list[Json] = [
             {"key": NAME_LABEL, "operator": "NotIn", "values": [ETCD_SERVER_SERVICE]}
         ]
-        if plan.is_routed:
-            expressions.append({"key": ROUTED_LABEL, "operator": "DoesNotExist"})
+        closed = [*([ROUTED_LABEL] if plan.is_routed else []), *plan.closed]
+        expressions += ({"key": label, "operator": "DoesNotExist"} for label in closed)
         pods: JsonObject = {"matchExpressions": expressions} if selects_all else everyone
         rules = [ingress_rule([], [{"podSelector": {}}])] if selects_all else []
         yield _policy(plan, _ALLOW, pods, rules)

@@ -18,7 +18,7 @@ from ultrascale.errors import InterruptedWorkError, QuestionError, UltrascaleErr
 
 FOLDER = Path(mkdtemp())
 LEVELS: tuple[Level, ...] = ("storage", "queue")
-LONGEST = 800
+LONGEST = 900
 
 
 @cache

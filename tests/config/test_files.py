@@ -39,6 +39,7 @@ def test_there_are_cluster_files_to_load() -> None:
         "hybrid-hyperpod",
         "llm-kueue",
         "mixed-capacity",
+        "ray",
         "serving",
         "trainium-bert",
         "ultra-100k",

@@ -15,6 +15,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     for name in (
         "trainium-bert",
         "mixed-capacity",
+        "ray",
         "auto-mode",
         "hybrid-hyperpod",
         "llm-kueue",

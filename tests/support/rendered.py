@@ -35,6 +35,7 @@ FILES = (
     "hybrid-hyperpod",
     "llm-kueue",
     "mixed-capacity",
+    "ray",
     "serving",
     "trainium-bert",
     "ultra-100k",

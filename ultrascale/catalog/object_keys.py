@@ -59,6 +59,7 @@ KINDS_OF_JOBS = (
     "NetworkPolicy",
     "PodDisruptionBudget",
     "PyTorchJob",
+    "RayJob",
     "Service",
 )
 """Kinds of jobs' objects, for all engines; `Job` is both Kubernetes' and Volcano's kind."""
@@ -82,6 +83,7 @@ _OWNERS = (
     Owner("leaderworkerset.sigs.k8s.io", "LeaderWorkerSet", _LEAVE_OUT),
     Owner("keda.sh", "KEDA", "leave it out, and set the service's autoscale"),
     Owner("batch.kubernetes.io", "Kubernetes' Job", _LEAVE_OUT),
+    Owner("ray.io", "KubeRay", _LEAVE_OUT),
     Owner("kubeflow.org", "Kubeflow's training operator", _LEAVE_OUT),
     Owner("sagemaker.amazonaws.com", "HyperPod", _LEAVE_OUT),
     Owner("ultrascale.dev", "this project", _LEAVE_OUT),

@@ -252,6 +252,7 @@ _Ranks = Annotated[
 _Indexes = Annotated[
     list[int] | None, typer.Option(min=0, help="Index of a pod in the job; repeatable.")
 ]
+_Role = Annotated[str | None, typer.Option(help="Role of the job, in which --index counts.")]
 _Previous = Annotated[
     bool, typer.Option("--previous", help="Print the log before the last restart.")
 ]
@@ -267,6 +268,7 @@ def logs(
     follow: _FollowLogs = False,
     rank: _Ranks = None,
     index: _Indexes = None,
+    role: _Role = None,
     pod: Annotated[list[str] | None, typer.Option(help="Name of a pod; repeatable.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Print the logs of all pods.")] = False,
     previous: _Previous = False,
@@ -286,15 +288,16 @@ def logs(
     cluster = _connect(kubeconfig, context)
     container = BEFORE_PROGRAM if init else ""
     choice = partial(reading.Choice, container=container, previous=previous, tail=tail)
+    first = 0 if role is None else reading.first_of_role(cluster, namespace, job, role)
     choices = [
         *(choice(rank=number) for number in rank or ()),
-        *(choice(index=number) for number in index or ()),
+        *(choice(index=first + number) for number in index or ()),
         *(choice(pod=name) for name in pod or ()),
     ]
     if every:
         found = job_status(cluster, namespace, job).indexes
         choices = [choice(index=number) for number in found]
-    choices = choices or [choice()]
+    choices = choices or [choice(index=first)]
     if len(choices) == 1:
         print_lines(reading.lines(cluster, namespace, job, choices[0], follow=follow))
     elif follow:

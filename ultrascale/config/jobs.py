@@ -303,6 +303,9 @@ class Job(Model):
     # unless it names one.
     is_personal: ClassVar[bool] = False
 
+    # Whether the part of its kind has a controller that makes its pods, whatever the engine.
+    has_own_controller: ClassVar[bool] = False
+
     @classmethod
     def kind_name(cls) -> str:
         """Return the value of `kind` by which a file chooses it."""
@@ -432,7 +435,7 @@ class TrainingKind(Job):
     """The key of a training job that stands before those of parts."""
 
     kind: Literal["training"] = "training"
-    """Pods of some nodes that start, restart and end together."""
+    """Pods that start, restart and end together."""
 
 
 class TrainingJob(TrainingKind):
@@ -509,7 +512,7 @@ class BatchJob(Job):
     """One pod, or an array of them, that runs until its end."""
 
     kind: Literal["batch"] = "batch"
-    """One pod, or an array, that runs until its end."""
+    """One pod, or an array, until its end."""
 
     array: Array | None = None
     """The same pod many times, each with an index of its own. Default: one pod."""

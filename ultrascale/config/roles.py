@@ -83,7 +83,7 @@ def _stated_keys(role: RoleSpec) -> Iterator[str]:
 def roles_have_an_engine(
     job: TrainingJob, scheduling: Scheduling, governance: Teams | None
 ) -> Mistakes:
-    if not job.roles or scheduling.engine != "none":
+    if not job.roles or scheduling.engine != "none" or job.has_own_controller:
         return
     if governance is not None:
         wrong = "several roles on HyperPod, whose operators start pods of one kind"

@@ -339,6 +339,10 @@ class Part(Generic[SectionT_co, PlanT_co]):
         """Return the ways by which its controllers reach the pods of jobs."""
         return ()
 
+    def closed_pods(self, cluster: "config.Cluster") -> str | None:
+        """Return the label of its jobs' pods that policies of the jobs alone open; None without."""
+        return None
+
     def hides_metadata(self, cluster: "config.Cluster") -> bool:
         """Return whether network policies keep pods of jobs from the metadata service of nodes."""
         return False

@@ -169,6 +169,22 @@ def lines(
     yield from (line for _, line in _read(cluster, namespace, pod, choice, follow=False))
 
 
+def first_of_role(cluster: Cluster, namespace: str, job: str, role: str) -> int:
+    """Return the index in its job of the first pod of a role.
+
+    Raises:
+        ClusterError: There is no such job, or no such role in it.
+    """
+    starts, start = dict[str, int](), 0
+    for kind, manifest in workloads_of(cluster, namespace, job):
+        for task in workload_of(kind).tasks(manifest):
+            starts.setdefault(task.role or task.name, start)
+            start += task.pods
+    if role not in starts:
+        raise ClusterError(f"job {job} has no role {role}; it has {', '.join(starts) or 'none'}")
+    return starts[role]
+
+
 def interleaved(
     cluster: Cluster, namespace: str, job: str, choices: Sequence[Choice]
 ) -> Iterator[tuple[Choice, str]]:

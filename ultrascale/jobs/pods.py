@@ -40,7 +40,7 @@ class Pod(Frozen):
     task: str
     index: int | None  # Its number within the task, replica or job; None where it has none
     state: PodState  # State
-    container: str  # Its first container
+    container: str  # The container of its program
     node: str  # Its node; empty before it is bound
     restarts: int  # Number of restarts of its container
     reason: str  # Reason of its waiting or failure; empty where unknown
@@ -187,7 +187,9 @@ def _first_label(manifest: Object, keys: Iterable[str]) -> str:
 
 
 def _first_container(manifest: Object) -> str:
-    return next((text(entry, "name") for entry in objects(manifest, "spec", "containers")), "")
+    names = [text(entry, "name") for entry in objects(manifest, "spec", "containers")]
+    of_programs = {workload.program_container for workload in workloads()}
+    return next((name for name in names if name in of_programs), names[0] if names else "")
 
 
 def _container(manifest: Object, wanted: str) -> Object:

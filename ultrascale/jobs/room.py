@@ -213,8 +213,10 @@ def pod_kinds(manifest: Object) -> Iterator[tuple[Object, int]]:
     jobs = (mapping(role, "template", "spec") for role in objects(spec, "replicatedJobs"))
     worker = mapping(spec, "pytorchReplicaSpecs", "Worker")
     replicas = objects(spec, "replicaSpecs")
+    ray = mapping(spec, "rayClusterSpec")
+    groups = (mapping(ray, "headGroupSpec"), *objects(ray, "workerGroupSpecs"))
     yield from _pods_of_replicas(spec)
-    for place in (spec, *objects(spec, "tasks"), *jobs, *replicas, worker):
+    for place in (spec, *objects(spec, "tasks"), *jobs, *replicas, worker, *groups):
         if pod := mapping(place, "template", "spec"):
             count = number(place, "parallelism", default=number(place, "replicas", default=1))
             yield pod, count

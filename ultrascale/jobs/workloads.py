@@ -47,6 +47,7 @@ class Task(Frozen):
     name: str
     pods: int  # Number of its pods
     template: Object  # Specification of its pods
+    role: str = ""  # Its name in the job, where pods have another
 
 
 class Workload(Frozen):
@@ -59,6 +60,7 @@ class Workload(Frozen):
     task_label: str = ""  # Label of a pod's task
     index_label: str = ""  # Label with the number of a pod
     ends_names: bool = False  # Whether names of its pods, which have no such label, end with it
+    program_container: str = ""  # Container whose log is the program's; empty: the pod's first
     uid_label: str = ""  # Label with its UID, where it does not own the pods itself
     # Returns its tasks in the order of the pods' indexes; none where it has one kind of pods.
     tasks: Callable[[Object], Iterator[Task]] = lambda _: iter(())

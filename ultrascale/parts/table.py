@@ -16,6 +16,7 @@ from ultrascale.parts.mirror.part import PART as MIRROR
 from ultrascale.parts.models.part import PART as MODELS
 from ultrascale.parts.observability import PART as OBSERVABILITY
 from ultrascale.parts.pipeline import PART as PIPELINE
+from ultrascale.parts.ray import PART as RAY
 from ultrascale.parts.recipes.part import PART as RECIPES
 from ultrascale.parts.services import PART as SERVICES
 from ultrascale.parts.volcano import PART as VOLCANO
@@ -27,6 +28,7 @@ PARTS: Sequence[Part[config.Section, PlannedPart]] = (
     MIRROR,
     VOLCANO,
     KUEUE,
+    RAY,
     SERVICES,
     FRONT,
     OBSERVABILITY,

@@ -203,6 +203,7 @@ def _queues(
         services=has_services,
         scaled=has_services and SCALED_OBJECT_KIND in kinds,
         routed=has_services and HTTP_ROUTE_KIND in kinds,
+        ray=any(kind.group == "ray.io" for kind in _kinds(cluster)),
     )
 
 

@@ -115,8 +115,10 @@ def team_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
 
 def _training(cluster: config.Cluster, name: str) -> NamespacePlan:
     reached_from = tuple(way for part in all_parts() for way in part.ways_to_jobs(cluster))
+    closed = (part.closed_pods(cluster) for part in all_parts())
     return NamespacePlan(
         name=name,
+        closed=tuple(label for label in closed if label is not None),
         hides_metadata=any(part.hides_metadata(cluster) for part in all_parts()),
         pod_security="baseline",
         training=True,

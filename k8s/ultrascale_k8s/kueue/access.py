@@ -1,16 +1,19 @@
 """Kinds by which jobs wait in queues of Kueue, for the policies on people's rights."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from ultrascale.plan.model import QueueAccessPlan
 from ultrascale.plan.names import QUEUE_LABEL
 from ultrascale_k8s._admission import (
     JOBS,
     LEADER_WORKER_SETS,
+    RAY_JOBS,
     Kinds,
     asks_for,
     asks_for_one_of,
     leader_worker_set_asks_for,
+    of_ray_cluster,
 )
 from ultrascale_k8s.kueue.admission import JOBSETS, jobset_asks_for
 from ultrascale_k8s.queue_access import Judged, names_no_other
@@ -66,6 +69,17 @@ def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
         queue=queue,
         elsewhere=f"{names_no_queue('thing')} && thing.spec.replicatedJobs.all(role, {roles})",
     )
+    if plan.ray:
+        ray = "thing.spec.rayClusterSpec"
+        queued = of_ray_cluster(ray, lambda pod: f"!({names_no_queue(pod.removesuffix('.spec'))})")
+        yield Judged(
+            name="rayjobs",
+            kinds=RAY_JOBS,
+            asks=f"!has({ray}) || ({of_ray_cluster(ray, partial(asks_for, wanted=wanted))})",
+            named=named,
+            queue=queue,
+            elsewhere=f"{names_no_queue('thing')} && (!has({ray}) || !({queued}))",
+        )
     if plan.services:
         group = "thing.spec.leaderWorkerTemplate"
         yield Judged(

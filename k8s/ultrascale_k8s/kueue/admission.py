@@ -24,12 +24,14 @@ from ultrascale_k8s._admission import (
     JOBS,
     LEADER_WORKER_SETS,
     PODS,
+    RAY_JOBS,
     Kinds,
     asks_for,
     asks_for_one_of,
     binding,
     containers_ask_for,
     leader_worker_set_asks_for,
+    of_ray_cluster,
     policy,
 )
 
@@ -42,6 +44,17 @@ _OTHER_DEVICES = 'name.startsWith("nvidia.com/") || name.startsWith("aws.amazon.
 _JOB_POD = "object.spec.template.spec"
 _ROLE_POD = "role.template.spec.template.spec"
 _GROUP = "object.spec.leaderWorkerTemplate"
+_RAY = "object.spec.rayClusterSpec"
+
+
+def _claims(pod: str) -> str:
+    return f"has({pod}.resourceClaims)"
+
+
+def _ray_asks_for(cluster: str, wanted: str) -> str:
+    return of_ray_cluster(cluster, partial(asks_for, wanted=wanted))
+
+
 # By plural of a kind, a CEL expression: true if a pod claims devices by dynamic allocation, which
 # no queue counts.
 # Source: https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
@@ -51,6 +64,8 @@ _CLAIMS = {
     "jobsets": f"object.spec.replicatedJobs.exists(role, has({_ROLE_POD}.resourceClaims))",
     "leaderworkersets": f"has({_GROUP}.workerTemplate.spec.resourceClaims) || "
     f"(has({_GROUP}.leaderTemplate) && has({_GROUP}.leaderTemplate.spec.resourceClaims))",
+    "rayjobs": f"has({_RAY}) && ({of_ray_cluster(_RAY, _claims)})",
+    "rayclusters": of_ray_cluster("object.spec", _claims),
 }
 
 
@@ -68,7 +83,7 @@ class _Gate(Frozen):
 
 
 def queue_gate_objects(plan: Plan) -> Iterator[JsonObject]:
-    """Yield the policies of pods, Jobs, JobSets and LeaderWorkerSets, each with its binding.
+    """Yield the policies of pods, and of each kind that makes some, each with its binding.
 
     The API server itself evaluates them, so no webhook can be down. Running jobs are left alone
     until their pods are made anew. Labels and owners that leave an object out count only where a
@@ -96,7 +111,10 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
     is_check = f"({_has_label('object', CHECK_LABEL)}) && {_MAY_CORDON}"
     shown = " or ".join(resources)
     add = f"add the label {QUEUE_LABEL} with the name of a LocalQueue of the namespace"
-    kinds = "Job, JobSet or LeaderWorkerSet" if plan.queues_services else "Job or JobSet"
+    ray = "RayJob, " if plan.queues_ray else ""
+    kinds = (
+        f"{ray}Job, JobSet or LeaderWorkerSet" if plan.queues_services else f"{ray}Job or JobSet"
+    )
     # The object is created now, or was in a queue before: other existing objects may run to their
     # end.
     is_new = f'request.operation == "CREATE" || ({_has_label("oldObject", QUEUE_LABEL)})'
@@ -144,6 +162,8 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
             *_devices_of_no_queue(plan, "jobsets"),
         ),
     )
+    if plan.queues_ray:
+        yield from _ray_gates(plan, wanted, is_new=is_new, shown=shown, add=add)
     if plan.queues_services:
         yield _Gate(
             name="ultrascale-queued-leaderworkersets",
@@ -173,6 +193,38 @@ def _gates(plan: Plan) -> Iterator[_Gate]:
                 f"waiting without end; leave the label out, or submit it as a {kinds}"
             ),
         )
+
+
+def _ray_gates(plan: Plan, wanted: str, *, is_new: str, shown: str, add: str) -> Iterator[_Gate]:
+    """Yield the policies of jobs of Ray, and of its clusters, which no queue counts by themselves.
+
+    Kueue leaves a job alone that names a cluster which is there.
+    """
+    selects = "has(object.spec.clusterSelector)"
+    yield _Gate(
+        name="ultrascale-queued-rayjobs",
+        kinds=RAY_JOBS,
+        operations=("CREATE", "UPDATE"),
+        is_judged={
+            "asks-for-accelerators": f"{selects} || ({_asks('rayjobs', wanted)})",
+            "is-new-or-queued": is_new,
+        },
+        is_queued=f"{_has_label('object', QUEUE_LABEL)} && !{selects}",
+        message=f"this RayJob asks for {shown} and names no queue, or runs on a cluster that no "
+        f"queue counts; {add}, and leave out clusterSelector",
+        uncounted=(
+            *_counting_conditions(plan, "RayJob", _ASKS["rayjobs"]),
+            *_devices_of_no_queue(plan, "rayjobs"),
+        ),
+    )
+    yield _Gate(
+        name="ultrascale-queued-rayclusters",
+        kinds=Kinds(group="ray.io", version="v1", resources=("rayclusters",)),
+        operations=("CREATE", "UPDATE"),
+        is_judged={"asks-for-accelerators": _asks("rayclusters", wanted)},
+        is_queued=f"!({IS_PERSON}) && ({_owned_by('ray.io/v1', 'RayJob')})",
+        message=f"this RayCluster asks for {shown} and is of no RayJob; send a RayJob with a queue",
+    )
 
 
 def _device_names(plan: Plan) -> str:
@@ -215,6 +267,9 @@ def _pod_is_queued(plan: Plan) -> str:
         f"(({admitted}) || ({is_check}){_uncounted_nodes_alternative(plan, 'object.spec')}) && "
         f"({_owned_by('batch/v1', 'Job')})"
     )
+    if plan.queues_ray:
+        of_ray = f"({admitted}) && ({_owned_by('ray.io/v1', 'RayCluster')})"
+        of_jobs = f"(({of_jobs}) || ({of_ray}))"
     if not plan.queues_services:
         return f"!({IS_PERSON}) && {of_jobs}"
     gates = "object.spec.schedulingGates"
@@ -319,4 +374,6 @@ _ASKS: Mapping[str, Callable[[str], str]] = {
     "jobs": partial(asks_for, _JOB_POD),
     "jobsets": partial(jobset_asks_for, "object"),
     "leaderworkersets": partial(leader_worker_set_asks_for, "object"),
+    "rayjobs": lambda wanted: f"has({_RAY}) && ({_ray_asks_for(_RAY, wanted)})",
+    "rayclusters": lambda wanted: _ray_asks_for("object.spec", wanted),
 }

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 
 from ultrascale.parts.volcano.facts import GROUP_ANNOTATIONS, QUEUE_ANNOTATION, SCHEDULER
 from ultrascale.plan.model import QueueAccessPlan
-from ultrascale_k8s._admission import JOBS, Kinds, asks_for, asks_for_one_of
+from ultrascale_k8s._admission import (
+    JOBS,
+    RAY_JOBS,
+    Kinds,
+    asks_for,
+    asks_for_one_of,
+    of_ray_cluster,
+)
 from ultrascale_k8s.queue_access import Judged, names_no_other
 
 # `dyn`: the schema of a task's pods names no fields, so the type check would know none of them.
@@ -52,6 +59,25 @@ def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
         named=_names_queue("thing.spec.template"),
         queue=f'thing.spec.template.metadata.annotations["{QUEUE_ANNOTATION}"]',
         elsewhere=pods_name_no_other("thing.spec.template"),
+    )
+    if plan.ray:
+        yield _ray_jobs()
+
+
+def _ray_jobs() -> Judged:
+    """Return the jobs of Ray: their operator puts the label's queue, and Volcano, into its pods."""
+    ray, key = "thing.spec.rayClusterSpec", "volcano.sh/queue-name"
+
+    def bypasses(pod: str) -> str:
+        return f"has({pod}.nodeName) || !({pods_name_no_other(pod.removesuffix('.spec'))})"
+
+    return Judged(
+        name="rayjobs",
+        kinds=RAY_JOBS,
+        asks="true",
+        named=f'has({ray}) && has(thing.metadata.labels) && "{key}" in thing.metadata.labels',
+        queue=f'thing.metadata.labels["{key}"]',
+        elsewhere=f"!has({ray}) || !({of_ray_cluster(ray, bypasses)})",
     )
 
 

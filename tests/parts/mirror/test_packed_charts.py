@@ -181,8 +181,9 @@ def test_charts_of_services_come_from_their_helm_repositories() -> None:
     assert serving is not None
     assert serving.keda is not None
 
-    charts, balancer = repository_pushers(plan.copies, {})
+    ray, charts, balancer = repository_pushers(plan.copies, {})
 
+    assert ray.startswith("oci://ray-project.github.io/kuberay-helm/kuberay-operator:")
     assert charts == f"oci://kedacore.github.io/charts/keda:{serving.keda.version}"
     assert balancer.startswith("oci://aws.github.io/eks-charts/aws-load-balancer-controller:")
     assert serving.keda.chart == "oci://r.io/mirror/kedacore.github.io/charts/keda"

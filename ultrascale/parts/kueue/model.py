@@ -1,7 +1,7 @@
 """Plan of Kueue and JobSet, and of the queues of the cluster file."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from ultrascale.parts.kueue import facts, jobset
 from ultrascale.plan.model import (
@@ -14,10 +14,9 @@ from ultrascale.plan.model import (
     WorkloadPriorityPlan,
 )
 
-Framework = Literal[
-    "batch/job", "jobset.x-k8s.io/jobset", "leaderworkerset.x-k8s.io/leaderworkerset"
-]
-LEADER_WORKER_SETS: Framework = "leaderworkerset.x-k8s.io/leaderworkerset"
+# In the words of Kueue's configuration.
+LEADER_WORKER_SETS = "leaderworkerset.x-k8s.io/leaderworkerset"
+RAY_JOBS = "ray.io/rayjob"
 
 
 class Plan(QueueingPlan):
@@ -35,7 +34,7 @@ class Plan(QueueingPlan):
     manager: ControllerPlan  # Size of Kueue's controller
     jobset_manager: ControllerPlan  # Size of JobSet's controller
     # Kinds of jobs that Kueue manages, in the words of its configuration.
-    frameworks: tuple[Framework, ...]
+    frameworks: tuple[str, ...]
     gated_interfaces: tuple[str, ...]  # Interfaces that only nodes with accelerators have
     # Accelerated pools without nodes in any queue: pods that run there alone need no queue.
     uncounted_pools: tuple[str, ...]
@@ -47,6 +46,11 @@ class Plan(QueueingPlan):
     def queues_services(self) -> bool:
         """Whether services wait in its queues."""
         return LEADER_WORKER_SETS in self.frameworks
+
+    @property
+    def queues_ray(self) -> bool:
+        """Whether jobs of Ray wait in its queues."""
+        return RAY_JOBS in self.frameworks
 
     @property
     def pods(self) -> Mapping[str, int]:

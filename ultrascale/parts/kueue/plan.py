@@ -19,8 +19,9 @@ from ultrascale.catalog.kubernetes import EFA_INTERFACE
 from ultrascale.frozen import Frozen
 from ultrascale.parts.kueue import facts as kueue
 from ultrascale.parts.kueue import jobset
-from ultrascale.parts.kueue.model import LEADER_WORKER_SETS, Framework, Plan
+from ultrascale.parts.kueue.model import LEADER_WORKER_SETS, Plan
 from ultrascale.plan import capacity, names
+from ultrascale.plan.jobs.controllers import controllers_of_jobs
 from ultrascale.plan.jobs.nodes import values_of
 from ultrascale.plan.model import (
     ClusterQueuePlan,
@@ -232,9 +233,12 @@ def _with_copies(plan: Plan, copies: CopiesPlan) -> Plan:
     )
 
 
-def _frameworks(cluster: config.Cluster) -> Iterator[Framework]:
+def _frameworks(cluster: config.Cluster) -> Iterator[str]:
     yield "batch/job"
     yield "jobset.x-k8s.io/jobset"
+    for controller in controllers_of_jobs(cluster):
+        if controller.framework is not None:
+            yield controller.framework
     # With it Kueue asks about each pod of these namespaces too.
     if LEADER_WORKER_SET_KIND in kinds_of_services(cluster):
         yield LEADER_WORKER_SETS

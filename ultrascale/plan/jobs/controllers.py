@@ -36,6 +36,9 @@ class JobController:
     waits_in_queue: bool = False
     """Whether admission policies judge the queue that its objects name."""
 
+    framework: str | None = None
+    """Kueue's name of its kind, where no engine of its own brings it."""
+
     word: str = ""
     """Its name where it restarts jobs itself, whatever launches their nodes."""
 
@@ -156,7 +159,7 @@ def controller_of(request: JobRequest) -> JobController:
     if isinstance(job, config.BatchJob) and job.array is not None:
         # A gang scheduler makes all of its pods at once, and knows no limit of failed ones.
         return INDEXED
-    own = request.engine.controller(request)
+    own = None if job.has_own_controller else request.engine.controller(request)
     makers = (part.controller_of(request) for part in all_parts())
     return own or next((maker for maker in makers if maker is not None), INDEXED)
 

@@ -89,7 +89,7 @@ def plan_job(request: JobRequest) -> JobPlan:
             plan = service.plan_service(request, job)
         case config.BatchJob() as job:
             plan = plan_batch(request, job)
-        case config.TrainingJob() as job:
+        case config.TrainingJob() as job if not job.has_own_controller:
             plan = train.plan_train(request, job)
         case _:
             plans = (part.plan_job(request) for part in all_parts())

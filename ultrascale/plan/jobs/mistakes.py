@@ -34,7 +34,8 @@ def job_name_is_free(request: JobRequest) -> Mistakes:
 @rule
 def pod_names_fit(request: JobRequest) -> Mistakes:
     """Yield a name that makes those of a job's pods, or of its replicas, too long."""
-    yield from request.engine.name_mistakes(request)
+    if not request.job.has_own_controller:
+        yield from request.engine.name_mistakes(request)
 
 
 @rule
@@ -42,12 +43,12 @@ def program_is_named(job: config.Job) -> Mistakes:
     """Yield keys that a template may leave open, and a job that is sent must not."""
     if job.image is None:
         yield _missing("image", "add REPOSITORY:TAG, or --image")
-    training = isinstance(job, config.TrainingJob)
-    if training and job.script is None and not job.command:
+    if isinstance(job, config.BatchJob) or job.has_own_controller:
+        if not job.command:
+            yield _missing("command", "name the program")
+    elif isinstance(job, config.TrainingJob) and job.script is None and not job.command:
         todo = "name the script that torchrun starts, or a command"
         yield _missing("script", todo)
-    if isinstance(job, config.BatchJob) and not job.command:
-        yield _missing("command", "name the program")
 
 
 def _missing(key: str, todo: str, wrong: str = "missing") -> config.Mistake:

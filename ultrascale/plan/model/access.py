@@ -54,6 +54,7 @@ class QueueAccessPlan(Frozen):
     services: bool  # Whether services wait in them too
     scaled: bool  # Whether replicas of such services follow the load
     routed: bool  # Whether requests come to such services by routes
+    ray: bool = False  # Whether jobs of Ray wait in them
 
 
 class AccessPlan(Frozen):

@@ -24,6 +24,7 @@ class NamespacePlan(Frozen):
     training: bool = False  # Whether training jobs run here and may reach the rendezvous server
     reached_from: tuple[IngressPlan, ...] = ()  # Controllers that call the pods of jobs
     is_routed: bool = False  # Whether requests come to its services by routes alone
+    closed: tuple[str, ...] = ()  # Labels of pods that policies of their own jobs alone open
     hides_metadata: bool = False  # Whether a policy keeps pods from the nodes' metadata service
 
 
