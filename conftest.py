@@ -178,6 +178,12 @@ def llm(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
 
 
 @pytest.fixture(scope="session")
+def ray(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
+    """Everything that clusters/ray.yaml becomes."""
+    return _synthesized("ray", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
 def estate(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     """Everything that clusters/existing-estate.yaml becomes."""
     return _synthesized("existing-estate", tmp_path_factory)

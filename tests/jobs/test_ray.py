@@ -50,7 +50,7 @@ def groups(job: Thing) -> list[Thing]:
 
 
 def refused(job: Thing) -> list[str]:
-    """Return why KubeRay 1.7.0 (utils/validation.go) or Kueue 0.19.2 (rayjob_webhook.go) refuses."""
+    """Return why KubeRay 1.7.0 (validation.go) or Kueue 0.19.2 (rayjob_webhook.go) refuse it."""
     spec = job["spec"]
     cluster = spec["rayClusterSpec"]
     head, *workers = groups(job)
@@ -115,7 +115,7 @@ def test_a_job_of_ray_that_check_takes_is_taken_by_its_controllers(
 
 @pytest.mark.parametrize("engine", SCHEDULING)
 def test_nobody_else_runs_code_in_a_job_of_ray(engine: str) -> None:
-    """Upstream's samples have neither token nor policy; AWS's are privileged, on the host's network."""
+    """Upstream's samples have no token; AWS's are privileged, on the network of the host."""
     policy, found = sent(engine)
     own = {"matchLabels": {"ultrascale.dev/job": "align"}}
     assert policy["spec"]["podSelector"] == own

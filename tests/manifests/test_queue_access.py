@@ -28,7 +28,7 @@ CPU = {"requests": {"cpu": "8"}}
 def cluster(engine: str, *more: Mapping[str, Any]) -> dict[str, Any]:
     bound = {"role": f"{ROLE}Bound", "policy": "edit", "queue": "research"}
     free = {"role": f"{ROLE}Free", "policy": "edit", "namespaces": ["training"]}
-    scheduling = {"queueing": engine, "queues": QUEUES}
+    scheduling = {"queueing": engine, "queues": QUEUES, "ray": True}
     with_services = {
         "controllers": ["leader-worker-set", "keda"],
         "front": {"exposure": "cluster"},
@@ -178,7 +178,8 @@ JOBSET = {
     {
         f"{what} under {engine}": (engine, *case)
         for engine in ("volcano", "kueue")
-        for what, case in access_cases.bound(engine, "research").items()
+        for section in ("bound", "bound-ray")
+        for what, case in access_cases.bound(engine, "research", section).items()
     }
 )
 def test_accelerators_past_the_queues_are_refused_and_all_else_is_free(

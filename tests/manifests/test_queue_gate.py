@@ -12,7 +12,7 @@ from tests.support.applied import applied
 from tests.support.cases import for_each
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.queued_pools import NEURON, POOLS, kueue_of
-from ultrascale.parts.kueue.model import LEADER_WORKER_SETS
+from ultrascale.parts.kueue.model import LEADER_WORKER_SETS, RAY_JOBS
 from ultrascale.plan.names import ACCESS_GROUP
 from ultrascale_k8s.kueue.admission import queue_gate_objects
 
@@ -172,6 +172,22 @@ def test_a_service_waits_in_a_queue_with_each_of_its_replicas(
     kind: str, made: Thing, allowed: bool, by_person: bool
 ) -> None:
     assert (OF_SERVICES[kind].refusals(made, **asker(by_person)) == []) == allowed
+
+
+OF_RAY = {
+    each["metadata"]["name"].removeprefix("ultrascale-queued-"): Policy(each)
+    for each in applied(
+        queue_gate_objects(replace(KUEUE, frameworks=(*KUEUE.frameworks, RAY_JOBS)))
+    )
+    if "validations" in each["spec"]
+}
+
+
+@for_each({**QUEUED, **access_cases.objects("ray")})
+def test_jobs_of_ray_wait_in_a_queue_and_no_cluster_of_ray_runs_beside_them(
+    kind: str, made: Thing, allowed: bool, by_person: bool
+) -> None:
+    assert (OF_RAY[kind].refusals(made, **asker(by_person)) == []) == allowed
 
 
 REPLICA = {"leaderworkerset.sigs.k8s.io/name": "it"}

@@ -189,7 +189,7 @@ def row_of(name: str) -> str:
     ("names", "file"),
     [
         (("pipeline", "keys", "mirror", "services", "front"), _FILE),
-        (("recipes", "models", "backend", "dev", "fabric"), _FILE),
+        (("recipes", "models", "backend", "dev", "fabric", "ray"), _FILE),
         (("volcano", "kueue", "etcd", "hyperpod"), _SMALL),
     ],
     ids=["delivery", "training", "engines"],

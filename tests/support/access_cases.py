@@ -47,7 +47,7 @@ def objects(section: str) -> Mapping[str, tuple[str, Document, bool, bool]]:
     """Return the plural, the object, the verdict and whether a person sends it, by case.
 
     Args:
-        section: ``queued``; or ``services``, with LeaderWorkerSets in queues.
+        section: ``queued``; or ``services``, with LeaderWorkerSets in queues; or ``ray``.
     """
     return {
         what: (
@@ -67,7 +67,7 @@ def engine_of(cluster: str) -> tuple[str, str] | None:
     return next(found, None)
 
 
-def bound(engine: str, queue: str) -> Mapping[str, tuple[Document, bool]]:
+def bound(engine: str, queue: str, section: str = "bound") -> Mapping[str, tuple[Document, bool]]:
     """Return the object that a role of a queue sends and the verdict, by the case's name."""
     return {
         what: (
@@ -78,7 +78,7 @@ def bound(engine: str, queue: str) -> Mapping[str, tuple[Document, bool]]:
             ),
             case["allowed"],
         )
-        for what, case in _cases()["bound"].items()
+        for what, case in _cases()[section].items()
         if engine in case["in"]
     }
 

@@ -16,7 +16,7 @@ from tests.support.cell_parts import text
 from tests.support.chart_values import Values, merged, read_charts, refused_limits, sizes
 from tests.support.helm_tools import HELM, unpack_tools
 
-CLUSTERS = ("auto", "estate", "hybrid", "llm", "mixed", "serving", "trainium", "ultra")
+CLUSTERS = ("auto", "estate", "hybrid", "llm", "mixed", "ray", "serving", "trainium", "ultra")
 CHARTS = read_charts()
 # Its chart of definitions is given no values.
 WITHOUT_VALUES = "karpenter-crd"

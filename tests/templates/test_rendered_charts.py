@@ -16,7 +16,7 @@ from tests.support.crd_schemas import CrdSet
 from tests.support.folders import ROOT
 from tests.support.kubernetes_schemas import MINORS
 
-CLUSTERS = ("auto", "estate", "hybrid", "llm", "mixed", "serving", "trainium", "ultra")
+CLUSTERS = ("auto", "estate", "hybrid", "llm", "mixed", "ray", "serving", "trainium", "ultra")
 # EKS Auto Mode brings these kinds, and no chart.
 OF_AUTO_MODE = ("eks.amazonaws.com/v1", "karpenter.sh/v1")
 

@@ -12,12 +12,14 @@ from ultrascale.catalog.registries import chart_images
 from ultrascale.parts import services
 from ultrascale.parts.front import Plan, envoy_gateway
 from ultrascale.parts.kueue.model import Plan as KueuePlan
+from ultrascale.parts.ray.model import Plan as RayPlan
 from ultrascale.plan.cluster import assemble
 from ultrascale.sbom.images import container_images
 from ultrascale_constructs.front import controller_values as load_balancer_values
 from ultrascale_constructs.front import gateway_values
 from ultrascale_constructs.karpenter import controller_values
 from ultrascale_stacks.kueue import jobset_values, kueue_values
+from ultrascale_stacks.ray import operator_values
 from ultrascale_stacks.services import keda_values, leader_worker_set_values
 
 pytestmark = pytest.mark.charts
@@ -30,7 +32,7 @@ def values() -> Mapping[str, Mapping[str, object]]:
     cluster = make_cluster(
         pools=pools,
         karpenter={"version": karpenter.NEWEST_VERSION},
-        scheduling={"queueing": "kueue"},
+        scheduling={"queueing": "kueue", "ray": True},
         images={"mirror": MIRROR},
         serving={"controllers": ["keda", "leader-worker-set"], "front": {}},
     )
@@ -46,7 +48,10 @@ def values() -> Mapping[str, Mapping[str, object]]:
     assert serving is not None
     assert serving.keda is not None
     assert serving.leader_worker_set is not None
+    operator = plan.part(RayPlan)
+    assert operator is not None
     return {
+        "kuberay-operator": operator_values(operator),
         "karpenter": controller_values(plan.nodes.karpenter, cluster_name=plan.name),
         "karpenter-crd": {},
         "kueue": kueue_values(kueue),
