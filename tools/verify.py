@@ -49,6 +49,7 @@ CHECKS: Mapping[str, Check] = {
         ),
         install="make .make/serving/.installed",
     ),
+    "ray": Check("make ray", ("ultrascale/parts/ray", "tests/ray", "requirements-ray.txt")),
     "docs-site": Check(
         "make docs-site && pytest --quiet --numprocesses 0 tests/docs/test_search.py",
         (
