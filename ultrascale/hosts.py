@@ -69,7 +69,7 @@ _API = re.compile(
     r"(?:.+\.)?(?:argoproj\.io|csi\.aws\.com|envoyproxy\.io|kubeflow\.org|kubernetes\.io"
     r"|sigs\.k8s\.io|ultrascale\.dev|x-k8s\.io)|(?!(?:registry|pkgs|dl)\.)(?:[a-z.]+\.)?k8s\.io"
     r"|(?:[\w.]+\.resources\.)?(?:aws\.amazon\.com|nvidia\.com|vpc\.amazonaws\.com)|prometheus\.io"
-    r"|[a-z0-9-]+\.amazonaws\.com(?:\.cn)?"
+    r"|ray\.io|[a-z0-9-]+\.amazonaws\.com(?:\.cn)?"
 )
 _INSIDE = re.compile(
     r".+\.(?:svc|local|internal|in-addr\.arpa|ip6\.arpa)|fs-[0-9a-f]+\.(?:fsx|efs)\..+"

@@ -81,6 +81,7 @@ def test_a_closed_network_without_its_endpoints_and_mirror_reaches_no_registry(
         ("hybrid", {"github.com"}),
         ("llm", {"ghcr.io", "kedacore.github.io"}),
         ("mixed", set[str]()),
+        ("ray", {"quay.io", "ray-project.github.io"}),
         ("trainium", {"docker.io", "github.com", "quay.io"}),
         ("ultra", {"quay.io"}),
     ],
