@@ -14,7 +14,7 @@ SHELL := /bin/bash
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test test-changed wheel-test charts admission accept-live live fuzz training titan ray serving lint lint-templates examples posture verify bench house house-check docs lock picture docs-site clean
+.PHONY: help setup synth pipeline test test-changed wheel-test charts admission accept-live live fuzz training titan posttrain ray serving lint lint-templates examples posture verify bench house house-check docs lock picture docs-site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ training: .venv/.training ## install torch, so that `make test` runs the trainin
 
 titan: .make/titan/.installed ## run the tests of the TorchTitan engine, in an environment of its own
 	@.make/titan/bin/python -m pytest -c tests/titan/pytest.ini --quiet tests/titan
+
+posttrain: .make/posttrain/.installed ## run the tests of post-training with TRL, in an environment of its own
+	@.make/posttrain/bin/python -m pytest -c tests/posttrain/pytest.ini --quiet tests/posttrain
 
 ray: .make/ray/.installed ## run the tests of jobs of Ray with a real Ray on the CPU, in an environment of its own
 	@.make/ray/bin/python -m pytest -c tests/ray/pytest.ini --quiet tests/ray
@@ -117,6 +120,12 @@ clean: ## remove everything that the other targets made
 	python -m venv .make/titan
 	.make/titan/bin/python $(INSTALL) torch==2.13.0
 	.make/titan/bin/python $(INSTALL) --no-deps -r requirements-titan.txt
+	@touch $@
+
+.make/posttrain/.installed: requirements-posttrain.txt | .venv/bin/python
+	python -m venv .make/posttrain
+	.make/posttrain/bin/python $(INSTALL) torch==2.13.0
+	.make/posttrain/bin/python $(INSTALL) --no-deps -r requirements-posttrain.txt
 	@touch $@
 
 # The command line asks for the version of a distribution called vllm, and takes the CPU by its name.

@@ -50,7 +50,11 @@ from tools.import_graph import (
 )
 
 # They run in environments of their own, or judge no module.
-_NO_TESTS = ("tests/wheel", "tests/titan", "tests/serving", "tests/ray", "tests/fuzz", "tests/docs")
+_NO_TESTS = (
+    *("tests/wheel", "tests/titan", "tests/posttrain", "tests/serving", "tests/fuzz"),
+    "tests/ray",
+    "tests/docs",
+)
 _MOST_TESTS = 6
 # Exit status of pytest where every test was skipped or there is none.
 _NONE_RAN = 5

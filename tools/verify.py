@@ -41,6 +41,11 @@ CHECKS: Mapping[str, Check] = {
         "make titan",
         ("training", "tests/titan", "requirements-titan.txt", "ultrascale/parts/recipes"),
     ),
+    "posttrain": Check(
+        "make posttrain",
+        ("training", "tests/posttrain", "requirements-posttrain.txt", "ultrascale/parts/recipes"),
+        install="make .make/posttrain/.installed",
+    ),
     "serving": Check(
         "make serving",
         (

@@ -102,8 +102,8 @@ class Progress:
         if self._share is not None:
             figures["mfu"] = self._share * figures["tokens_per_second"]
         self._step, self._time = step, now
-        print(_line(step, self._steps, figures), flush=True)
         figures |= scalars
+        print(_line(step, self._steps, figures), flush=True)
         self.event("step", step=step, steps=self._steps, **figures)
         if self._scalars is not None:
             for name, value in figures.items():
@@ -174,6 +174,8 @@ def _line(step: int, steps: int, figures: Mapping[str, float]) -> str:
         "step_seconds": ".4g",
         "mfu": ".4f",
         "learning_rate": ".4g",
+        "reward": ".4g",
+        "rollout_share": ".2f",
     }
     words = [
         f"{name}={figures[name]:{shape}}" for name, shape in formats.items() if name in figures

@@ -23,7 +23,8 @@ VARIABLE = "ULTRASCALE_RESTART_BUDGET"
 NODE_HOURS = 3167.0
 # Restarts that a run has at first, and at most.
 RESTARTS = 10
-_FILE = "restarts.json"
+LEDGER = "restarts.json"
+"""File of the ledger in the output of a run."""
 
 
 class RestartLedger:
@@ -70,7 +71,7 @@ class RestartLedger:
                 variable is no number above 0.
         """
         self._node_hours = self._node_hours or _from_environment()
-        found = self._records.get(_FILE)
+        found = self._records.get(LEDGER)
         if found is not None:
             self._state |= self._read(found)
         # Files of earlier releases hold only the highest step.
@@ -80,9 +81,9 @@ class RestartLedger:
         if durable and step < newest and max(new, default=0) < newest:
             left = f"the newest checkpoint has {step}" if step else "no checkpoint is there"
             raise TrainingError(
-                f"{self._records.location}/{_FILE} says that {newest} steps are saved, and {left}: "
-                f"the run would begin at step {step}. Put them back, name the output of before, or "
-                f"delete {self._records.location}/{_FILE} to train these steps again"
+                f"{self._records.location}/{LEDGER} says that {newest} steps are saved, and "
+                f"{left}: the run would begin at step {step}. Put them back, name the output of "
+                f"before, or delete {self._records.location}/{LEDGER} to train these steps again"
             )
         if self._state["running"] is not None:
             if self._state["left"] < 1:
@@ -90,7 +91,7 @@ class RestartLedger:
                     f"no restart is left: the run fails more often than once in "
                     f"{self._node_hours:g} node-hours of saved progress, and {RESTARTS} restarts "
                     f"beyond that are used up; see {self._records.location}/failures, solve the "
-                    f"cause, then delete {self._records.location}/{_FILE}"
+                    f"cause, then delete {self._records.location}/{LEDGER}"
                 )
             self._state["left"] -= 1
         self._since = self._clock()
@@ -120,7 +121,7 @@ class RestartLedger:
         except Exception as error:
             if full_disk(error) is not None:
                 raise
-            _log.warning("%s/%s cannot be written: %s", self._records.location, _FILE, error)
+            _log.warning("%s/%s cannot be written: %s", self._records.location, LEDGER, error)
 
     def end(self, how: Literal["stopped", "done"]) -> None:
         """Note that the run ends by itself: the next start uses no restart up."""
@@ -133,12 +134,12 @@ class RestartLedger:
             return dict(json.loads(text))
         except (ValueError, TypeError):
             raise TrainingError(
-                f"{self._records.location}/{_FILE} is damaged, which holds the restarts that are "
+                f"{self._records.location}/{LEDGER} is damaged, which holds the restarts that are "
                 "left; delete it, and the run has those of a new one"
             ) from None
 
     def _write(self) -> None:
-        self._records.put(_FILE, json.dumps(self._state).encode())
+        self._records.put(LEDGER, json.dumps(self._state).encode())
 
 
 def _from_environment() -> float:

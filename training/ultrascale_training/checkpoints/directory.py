@@ -36,8 +36,6 @@ from ultrascale_training.checkpoints.writer import CheckpointWriter
 from ultrascale_training.errors import OutsideError, TrainingError
 from ultrascale_training.objects import LocalObjects
 
-_NAME = re.compile(r"step-\d{8,}")
-_BAD = re.compile(r"bad-step-\d{8,}(-[0-9a-f]+)?")
 _PARTIAL = "partial-"
 _DELETED = "deleted-"
 # Room for tensors' headers, torch's metadata and the manifest, in addition to the tensors.
@@ -53,6 +51,9 @@ class DirectoryStore(Store):
         path: Directory of the checkpoints; made by `prepare`.
         keep: Newest checkpoints that stay when another is published.
     """
+
+    # Pattern of a checkpoint's name
+    NAME = r"step-\d{8,}"
 
     def __init__(self, path: Path, *, keep: int) -> None:
         super().__init__(LocalObjects(path), keep=keep)
@@ -163,7 +164,7 @@ class DirectoryStore(Store):
 
     def named(self) -> Sequence[str]:
         """Return the names of the checkpoints that may be loaded, the newest first."""
-        found = [name for name in self.objects.folders() if _NAME.fullmatch(name)]
+        found = [name for name in self.objects.folders() if re.fullmatch(self.NAME, name)]
         return sorted(found, key=lambda name: int(name.partition("-")[2]), reverse=True)
 
     def aside(self) -> Sequence[SetAside]:
@@ -171,7 +172,7 @@ class DirectoryStore(Store):
         return [
             read_bad_note(name, self.objects.get(f"{name}/{BAD_NOTE}"))
             for name in sorted(self.objects.folders())
-            if _BAD.fullmatch(name)
+            if re.fullmatch(rf"bad-{self.NAME}(-[0-9a-f]+)?", name)
         ]
 
     def delete(self, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,6 +21,7 @@ from ultrascale_training.objects import Objects
 
 _log = logging.getLogger("ultrascale_training")
 BAD_NOTE = "bad.json"
+_STEP = re.compile(r"(?:step|checkpoint)-(\d+)")
 IN_MEMORY = "memory-"
 """Prefix of the names of checkpoints that only the nodes' memory holds."""
 Cause = str
@@ -214,8 +216,14 @@ class Store(ABC):
 
 
 def step_of(name: str) -> int:
-    """Return the step in a name like ``step-00000040`` or ``step-00000040-ab12``."""
-    return int(name.split("step-")[1].split("-")[0])
+    """Return the step in a name like ``step-00000040``, ``step-00000040-ab12``, ``checkpoint-40``.
+
+    Raises:
+        ValueError: The name has no step.
+    """
+    if (named := _STEP.search(name)) is None:
+        raise ValueError(f"{name}: no name of a checkpoint")
+    return int(named[1])
 
 
 def bad_note(cause: Cause, reason: str) -> bytes:
