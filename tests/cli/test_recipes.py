@@ -72,3 +72,11 @@ def test_what_no_recipe_is_for_is_told(
     answer = ultrascale("recipes", *words)
     assert (answer.returncode, answer.stdout) == (64, "")
     assert answer.stderr.startswith(wrong)
+
+
+def test_methods_of_post_training_are_listed_by_purpose(ultrascale: Ultrascale) -> None:
+    assert "grpo" in ultrascale("recipes").stderr
+    assert "prompt, chosen, rejected" in ultrascale("recipes", "--purpose", "dpo").stdout
+    (adapters,) = json.loads(ultrascale("recipes", "sft-lora", "--json").stdout)
+    assert adapters["script"] == "sft"
+    assert ultrascale("recipes", "--purpose", "nothing").returncode == 64

@@ -60,6 +60,7 @@ COMMON: dict[str, Any] = {
 }
 TRAINING: dict[str, Any] = {
     "recipe": "llama3-8b",
+    "model": "Qwen3-8B",
     "nodes": 3,
     "min_nodes": 1,
     "processes_per_node": 8,

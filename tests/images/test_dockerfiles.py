@@ -18,6 +18,7 @@ from ultrascale.plan.delivery.build_context import SENT, SOURCES
 BASES = {
     "neuron": ("python", "pytorch-neuronx"),
     "nvidia": ("python", "pytorch-cuda"),
+    "posttrain": ("python", "pytorch-cuda"),
     "cpu": ("python", "pytorch-cpu"),
     "tensorboard": ("python", "python"),
     "backend": ("python", "python"),
@@ -117,7 +118,7 @@ def test_nothing_of_another_platform_runs_while_an_image_for_two_is_built(name: 
     assert "RUN" not in own
 
 
-@pytest.mark.parametrize("name", ["neuron", "nvidia", "cpu"])
+@pytest.mark.parametrize("name", ["neuron", "nvidia", "posttrain", "cpu"])
 def test_what_the_base_brings_stays(name: str) -> None:
     pins = requirements(ROOT / f"images/{name}/requirements.txt")
 
@@ -129,13 +130,15 @@ def test_what_the_base_brings_stays(name: str) -> None:
         assert pins["tensorboard"] == "2.20.0"
 
 
-@pytest.mark.parametrize("name", ["neuron", "nvidia", "cpu"])
+@pytest.mark.parametrize("name", ["neuron", "nvidia", "posttrain", "cpu"])
 def test_the_image_has_what_the_training_program_asks_for(name: str) -> None:
     project = tomllib.loads((ROOT / "training" / "pyproject.toml").read_text())["project"]
     extras: dict[str, list[str]] = project["optional-dependencies"]
     if name != "nvidia":
         # TorchTitan trains on GPUs. The fork for Neuron needs another torch than that image has.
         del extras["titan"], extras["hyperpod"]
+    if name != "posttrain":
+        del extras["posttrain"]
     asked = [*project["dependencies"], *(each for extra in extras.values() for each in extra)]
     pins = requirements(ROOT / f"images/{name}/requirements.txt")
 
@@ -153,7 +156,10 @@ def test_one_package_has_one_version_wherever_a_base_does_not_forbid_it() -> Non
         for package, version in pins.items():
             versions_of.setdefault(package, set()).add(version)
 
-    assert {name for name, found in versions_of.items() if len(found) > 1} == {"tensorboard"}
+    assert {name for name, found in versions_of.items() if len(found) > 1} == {
+        "tensorboard",
+        "lark",
+    }
 
 
 @each

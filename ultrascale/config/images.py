@@ -32,7 +32,7 @@ Host = Annotated[
         "write it without https:// and path, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com",
     ),
 ]
-DOCKERFILES = ("neuron", "nvidia", "cpu", "tensorboard", "backend", "none")
+DOCKERFILES = ("neuron", "nvidia", "posttrain", "cpu", "tensorboard", "backend", "none")
 # Colons and blanks separate the builds in a variable of CodeBuild.
 _OWN_FOLDER = r"\.(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)+"
 

@@ -15,6 +15,8 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import CatalogError, UsageError
 from ultrascale.frozen import to_document
 from ultrascale.parts.recipes.chosen import RecipePlan, on_type
+from ultrascale.parts.recipes.posttraining import ENGINE
+from ultrascale.parts.recipes.section import METHOD_OF, Method
 from ultrascale.parts.recipes.table import DEVICES, NEURON_ENGINE, RECIPES, Recipe, Schedule
 from ultrascale.plan.jobs import checkpoints
 from ultrascale.plan.jobs.checkpoints import span
@@ -38,7 +40,7 @@ _FIRST = (0, 2, 3, 5, 6)
 
 def _recipes(incomplete: str) -> Sequence[str]:
     """Return the recipes whose names begin so."""
-    return complete.matching_names(incomplete, RECIPES)
+    return complete.matching_names(incomplete, [*RECIPES, *METHOD_OF])
 
 
 def recipes_command(
@@ -47,6 +49,10 @@ def recipes_command(
         typer.Argument(metavar="NAME", autocompletion=_recipes, help="A recipe: show all of it."),
     ] = None,
     *,
+    purpose: Annotated[
+        str | None,
+        typer.Option(metavar="PURPOSE", help="Recipes of one purpose, such as `grpo`."),
+    ] = None,
     instance_type: Annotated[
         str | None,
         typer.Option(
@@ -61,6 +67,11 @@ def recipes_command(
     as_json: options.AllAsJson = False,
 ) -> None:
     """List the recipes of training jobs: nodes, tokens a step, memory, checkpoints."""
+    methods = [one for one in METHOD_OF.values() if name in (None, one.name)]
+    methods = [one for one in methods if purpose in (None, one.name, one.script)]
+    if name in METHOD_OF or (methods and purpose is not None):
+        _print_methods(methods, as_json=as_json)
+        return
     if name is not None:
         _print_recipe(_known_recipe(name), instance_type, as_json=as_json)
         return
@@ -68,6 +79,11 @@ def recipes_command(
     spec = _instance_spec(instance_type)
     plans = (on_type(recipe, spec) for recipe in RECIPES.values())
     rows = {plan.name: plan for plan in plans if plan is not None}
+    if purpose is not None:
+        rows = {name: plan for name, plan in rows.items() if plan.purpose == purpose}
+        if not rows:
+            known = dict.fromkeys([plan.purpose for plan in RECIPES.values()])
+            raise UsageError([f"--purpose: none such, use {', '.join([*known, *METHOD_OF])}"])
     if not rows:
         raise UsageError(
             [f"--type: no recipe is for {instance_type}; use {_accelerators(DEVICES)}"]
@@ -84,12 +100,27 @@ def recipes_command(
     if any(plan.engine == NEURON_ENGINE for plan in rows.values()):
         say(f"by {NEURON_ENGINE} in an image of yours: in beta, and run by none of our tests")
     say(f"on {instance_type}; `--type TYPE` for others, `ultrascale recipes NAME` for all of one")
+    if purpose is None:
+        say(f"post-training by {ENGINE}, of a model of yours: {', '.join(METHOD_OF)}; --purpose")
     say(_ESTIMATES if all_columns else "times are estimates; --all: tokens and checkpoints")
+
+
+def _print_methods(methods: Sequence[Method], *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([to_document(method) for method in methods], indent=2))
+        return
+    table = Table("recipe", "does", "a row of its data", box=SIMPLE)
+    for method in methods:
+        table.add_row(method.name, method.does, method.rows)
+    screen().print(table)
+    say(f"by {ENGINE}: `args` take the options of its script, such as --model_name_or_path")
 
 
 def _known_recipe(name: str) -> Recipe:
     if name not in RECIPES:
-        raise UsageError([f"NAME: no such recipe, got {name}; known: {', '.join(RECIPES)}"])
+        raise UsageError(
+            [f"NAME: no such recipe, got {name}; known: {', '.join([*RECIPES, *METHOD_OF])}"]
+        )
     return RECIPES[name]
 
 

@@ -208,7 +208,7 @@ def _mistaken_values(
         yield config.refuse(place, f"{name} without a value", f"write {name}=VALUE")
     # Kubernetes puts the value of a variable in the place of $(NAME).
     elif any(
-        "$(" not in text and not any(_is_of(text, known) for known in kinds) for text in values
+        "$(" not in text and not any(is_of_kind(text, known) for known in kinds) for text in values
     ):
         known = [*map(_in_words, kinds)]
         todo = f"use {', '.join(kinds)}" if known == kinds else f"write {' or '.join(known)}"
@@ -228,7 +228,7 @@ def _in_words(kind: str) -> str:
     }.get(kind, kind)
 
 
-def _is_of(value: str, kind: str) -> bool:
+def is_of_kind(value: str, kind: str) -> bool:
     """Return whether a value is of a kind, by the rules of Python, as in TorchTitan."""
     kind, _, lowest = kind.partition(">=")
     with suppress(ValueError):
@@ -240,6 +240,8 @@ def _is_of(value: str, kind: str) -> bool:
             return not math.isnan(float(value))
         if kind == FOLDER_KIND:
             return "://" not in value
+        if kind == "BOOL":
+            return value.lower() in ("true", "false", "1", "0", "yes", "no")
         return kind in ("STR", value)
     return False
 

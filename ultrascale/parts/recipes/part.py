@@ -6,6 +6,7 @@ from ultrascale import config
 from ultrascale.core.part import Part
 from ultrascale.parts.recipes import rules
 from ultrascale.parts.recipes.plan import largest_program, plan_program
+from ultrascale.parts.recipes.posttraining import plan_posttraining
 from ultrascale.parts.recipes.section import RecipeKeys
 from ultrascale.parts.recipes.table import RECIPES
 from ultrascale.plan.jobs.devices import Device
@@ -24,7 +25,7 @@ class _Part(Part[config.Section, PlannedPart]):
         return None if recipe is None else recipe.nodes
 
     def program(self, request: JobRequest, share: NodeShare | None) -> ProgramPlan | None:
-        return plan_program(request, share)
+        return plan_posttraining(request, share) or plan_program(request, share)
 
     def largest_program(self, device: Device, nodes: int) -> ProgramPlan | None:
         return largest_program(device, nodes)

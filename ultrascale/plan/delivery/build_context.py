@@ -46,6 +46,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "neuron": _PROGRAMS,
         "nvidia": _PROGRAMS,
+        "posttrain": _PROGRAMS,
         "cpu": _PROGRAMS,
         "tensorboard": (),
         "backend": (_WHEEL, *SENT),

@@ -72,6 +72,8 @@ _OPEN_FILES = 'ulimit -S -n "$(ulimit -H -n)"'
 _RANKS_MODULE = "ultrascale_training.ranks"
 _CACHE_MODULE = "ultrascale_training.neuron_cache"
 _LAUNCH_MODULE = "ultrascale_training.launch"
+# It reports mistakes in its arguments itself: the import of TRL takes as long as a start.
+_POSTTRAIN = "ultrascale_training.posttrain"
 CACHE_FOLDER = "neuron-cache"
 
 
@@ -247,7 +249,7 @@ def _checking(script: str) -> list[str]:
 
 def _around(script: str | None) -> list[str]:
     """Return the launcher of torchrun for a program that reports mistakes to it."""
-    return ["python3", "-m", _LAUNCH_MODULE] if script in _PARSERS else []
+    return ["python3", "-m", _LAUNCH_MODULE] if script in (*_PARSERS, _POSTTRAIN) else []
 
 
 def worker_restarts(

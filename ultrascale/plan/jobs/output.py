@@ -41,7 +41,10 @@ _LOCAL_TRACES = f"/tmp/{_TRACES_FOLDER}"
 _S3 = "s3://"
 # Our programs, and their options for it: another program's options have unknown meanings.
 PROGRAMS = frozenset(
-    {"ultrascale_bert.pretrain", "ultrascale_training.pretrain", "ultrascale_training.titan"}
+    {
+        *("ultrascale_bert.pretrain", "ultrascale_training.pretrain"),
+        *("ultrascale_training.titan", "ultrascale_training.posttrain"),
+    }
 )
 """Our programs, which read the place and print a line of progress."""
 _OPTIONS = ("--output-dir", "--output_dir")

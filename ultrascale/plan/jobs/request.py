@@ -49,6 +49,8 @@ class JobRequest(Frozen):
     tier: str | None = None
     precompile: bool = False  # Whether it runs to have its graphs compiled
     role: str | None = None  # Its role in a job of several; None for a whole job
+    # Keys of the whole job of a role; None for a whole job.
+    whole: config.TrainingJob | None = None
     leads: bool = True  # Whether its end is the end of the whole job: true of one role alone
     # Whether that role restarts without the others when it loses a pod.
     restarts_alone: bool = False
@@ -100,17 +102,24 @@ class JobRequest(Frozen):
             return ()
         alone = {name for name, role in job.roles.items() if role.when_lost == "restart-role"}
         parts = {name: config.role_as_job(job, name) for name in job.roles}
-        leading = next((name for name, part in parts.items() if part.script), next(iter(parts)))
-        return tuple(
-            replace(
+        roles = {
+            name: replace(
                 self,
-                job=parts[name],
+                job=part,
                 role=name,
-                leads=name == leading,
+                whole=job,
                 restarts_alone=name in alone,
                 precompile=False,
             )
-            for name in dict.fromkeys((leading, *parts))
+            for name, part in parts.items()
+        }
+        scripts = {name: role.with_program(role.program()).job for name, role in roles.items()}
+        leading = next(
+            (name for name, part in scripts.items() if getattr(part, "script", None)),
+            next(iter(parts)),
+        )
+        return tuple(
+            replace(roles[name], leads=name == leading) for name in dict.fromkeys((leading, *parts))
         )
 
     @property
@@ -281,6 +290,7 @@ class JobRequest(Frozen):
             return self
         args = (*program.args, *self.job.args)
         changes = {"script": program.script, "image": program.image, "args": args}
+        changes |= {"command": program.command} if program.command else {}
         return replace(self, job=self.job.model_copy(update=changes))
 
     @property

@@ -112,6 +112,7 @@ class ProgramPlan(Frozen):
 
     script: str | None  # Script or module that torchrun starts; None beside a command
     image: str | None  # Its image; None where the job has to state one
+    command: tuple[str, ...] = ()  # Its command in place of a script
     args: tuple[str, ...] = ()  # Its arguments, before those that the job states
     model: str = ""  # Model that it trains
     steps: int = 0  # Steps of the run

@@ -1,0 +1,154 @@
+"""Jobs of post-training: what they start, and what is refused before any node is paid for."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tests.support.existing_vpc import MIRROR
+from tests.support.jobs import container, job_cluster, objects, prepared, refusals
+from tests.support.pools import pool_document
+
+DATA = {"claim": "data", "mount_path": "/data", "existing": True}
+BASE = ("--model_name_or_path=/data/base", "--dataset_name=/data/rows")
+REWARD = "--reward_funcs=rewards.exact"
+RULE, ROLES = "posttraining_suits_its_nodes", "roles_train_and_generate"
+
+
+def cluster(instance_type: str = "p5en.48xlarge", **changes: Any) -> dict[str, Any]:
+    pool = pool_document(name="train", instance_types=[instance_type], nodes={"min": 8, "max": 8})
+    images = {"repositories": ["tuner"], "builds": {"tuner": "posttrain"}}
+    kueue = {"queueing": "kueue", "queues": [{"name": "a", "guarantee": {"train": 8}}]}
+    return job_cluster(pool, images=images, scheduling=kueue, **changes)
+
+
+def method(recipe: str, args: Sequence[str] = BASE, **changes: Any) -> dict[str, Any]:
+    nodes = {} if "roles" in changes else {"nodes": 1}
+    return {
+        **{"name": "tune", "recipe": recipe, "args": [*args], "model": "Qwen3-8B"},
+        **{"volumes": [DATA], "queue": "a", **nodes, **changes},
+    }
+
+
+def roles(trainer: Sequence[str] = (), rollout: Sequence[str] = (), **more: Any) -> dict[str, Any]:
+    return {
+        "trainer": {"pool": "train", "nodes": 2, "args": [*BASE, REWARD, *trainer]},
+        "rollout": {"pool": "train", "nodes": 1, "args": [*rollout]},
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("recipe", "first"),
+    [
+        ("sft", ["sft", "--fsdp=True"]),
+        ("sft-lora", ["sft", "--use_peft", "--fsdp=True"]),
+        ("dpo", ["dpo", "--fsdp=True"]),
+        ("distill", ["distillation", "--fsdp=True"]),
+        ("grpo", ["grpo", "--use_vllm=True", "--vllm_mode=colocate", "--fsdp=True"]),
+    ],
+)
+def test_a_method_starts_trls_script_under_the_launcher_that_knows_its_end(
+    recipe: str, first: Sequence[str]
+) -> None:
+    more = {"grpo": [REWARD], "distill": ["--teacher_model_name_or_path=/data/teacher"]}
+    job = method(recipe, [*BASE, *more.get(recipe, [])])
+    sent = container(prepared(cluster(), job))
+
+    assert "ultrascale_training.launch" in sent["command"][2]
+    assert "-m \\\n  ultrascale_training.posttrain" in sent["command"][2]
+    assert sent["command"][4:] == [*first, *job["args"]]
+    assert "/research/tuner:" in sent["image"]
+
+
+def test_grpo_of_two_roles_has_trainer_and_server_find_each_other() -> None:
+    job = method("grpo", [], roles=roles(rollout=["--tensor_parallel_size=4"]))
+    (jobset,) = objects(prepared(cluster(), job), "JobSet")
+    trainer, rollout = (
+        part["template"]["spec"]["template"]["spec"]["containers"][0]
+        for part in jobset["spec"]["replicatedJobs"]
+    )
+
+    assert {"--vllm_mode=server", "--vllm_server_port=8000"} <= {*trainer["command"]}
+    assert {each["name"]: each.get("value") for each in trainer["env"]}["ROLLOUT_HOSTS"]
+    assert rollout["command"] == [
+        *("python3", "-m", "trl.scripts.vllm_serve", "--port=8000", "--model=/data/base"),
+        "--tensor_parallel_size=4",
+    ]
+    # The job ends with the trainer: a server never ends by itself.
+    assert jobset["spec"]["successPolicy"]["targetReplicatedJobs"] == ["trainer"]
+
+
+WRONG: Mapping[str, tuple[dict[str, Any], str, str]] = {
+    "grpo without a reward": (method("grpo"), "args", RULE),
+    "distill without a teacher": (method("distill"), "args", RULE),
+    "no model": (method("sft", BASE[1:]), "args", RULE),
+    "an option of another script": (method("sft", [*BASE, REWARD]), "args[2]", RULE),
+    "a misspelled option": (method("dpo", [*BASE, "--learning_rat=1"]), "args[2]", RULE),
+    "no number": (method("sft", [*BASE, "--max_steps=many"]), "args[2]", RULE),
+    "answers that do not divide": (
+        method("grpo", [*BASE, REWARD, "--num_generations=7"]),
+        "args[3]",
+        RULE,
+    ),
+    "one GPU for 32 billion": (
+        method("sft", model="Qwen3-32B", processes_per_node=1, resources={"gpu": 1}),
+        "recipe",
+        RULE,
+    ),
+    "nodes that come and go": (method("sft", nodes=2, min_nodes=1), "min_nodes", RULE),
+    "no rollout": (
+        method("grpo", [], roles={"trainer": roles()["trainer"]}),
+        "roles",
+        ROLES,
+    ),
+    "GPUs that do not divide": (
+        method("grpo", [], roles=roles(rollout=["--tensor_parallel_size=3"])),
+        "roles.rollout.args[0]",
+        RULE,
+    ),
+    "heads that do not divide": (
+        method("sft", model="Qwen3-9B"),
+        "model",
+        "model_is_of_post_training",
+    ),
+    "roles of SFT": (method("sft", [], roles=roles()), "recipe", "recipe_is_the_program"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mistake_is_refused_before_nodes_are_paid(name: str) -> None:
+    job, key, code = WRONG[name]
+
+    assert f"{key}: {code}" in refusals(cluster(), job)
+
+
+@pytest.mark.parametrize("recipe", ["sft", "dpo", "grpo"])
+def test_methods_are_refused_on_trainium(recipe: str) -> None:
+    job = method(recipe, image="docker.io/example/tune:1")
+
+    assert f"recipe: {RULE}" in refusals(cluster("trn2.48xlarge"), job)
+
+
+def test_a_closed_network_reports_nowhere() -> None:
+    job = method("sft", [*BASE, "--report_to=wandb", "--push_to_hub"])
+    open_one = cluster()
+    network = {**open_one["network"], "egress": "none"}
+    images = {**open_one["images"], "mirror": MIRROR.replace("us-east-1", "us-west-2")}
+    closed = {**open_one, "network": network, "images": images}
+
+    assert [f"args[{at}]: {RULE}" for at in (2, 3)] == refusals(closed, job)
+
+
+def test_an_output_in_a_bucket_is_refused_as_trl_writes_to_folders() -> None:
+    job = method("sft", durable=True, volumes=[], output="s3://bucket/run")
+
+    assert f"recipe: {RULE}" in refusals(cluster(), job)
+
+
+def test_memory_is_said_of_a_named_model_alone() -> None:
+    known = prepared(cluster(), method("sft")).notes
+    unknown = prepared(cluster(), method("sft", model=None)).notes
+
+    assert any("of 134 GiB of each device" in note for note in known)
+    assert any("its memory is not known" in note for note in unknown)
