@@ -54,6 +54,7 @@ def index(*names: str) -> dict[str, Any]:
 
 DOCUMENTS: Mapping[str, Any] = {
     "llama/config.json": LLAMA,
+    "llama/evaluation.json": {"time": 1, "results": {"gsm8k.exact_match": 0.7123}},
     "mistral/config.json": LLAMA | {"num_hidden_layers": 32},
     "mistral/model.safetensors.index.json": index("model-1-of-1.safetensors"),
     "part/config.json": LLAMA,
@@ -71,6 +72,7 @@ DOCUMENTS: Mapping[str, Any] = {
 SIZES: Mapping[str, int] = {
     **weights("llama", 140),
     "llama/original/consolidated.00.pth": 140 * GB,
+    "llama/evaluation.json": 60,
     **weights("mistral", 24, files=1),
     # The same weights again, in the vendor's own format.
     "mistral/consolidated.safetensors": 24 * GB,
@@ -135,6 +137,7 @@ def test_the_bucket_of_the_services_is_looked_at(models: Models, aws: FakeAws) -
     assert "small (g6.xlarge): too large: " in answer.stdout
     (row,) = (line.split() for line in answer.stdout.splitlines() if "/models/llama " in line)
     assert row == ["/models/llama", "140.0", "2", "bfloat16", "327.7", "KB", "32,768"]
+    assert "evaluated: gsm8k.exact_match 0.7123" in answer.stdout
 
 
 def test_what_is_printed_to_paste_makes_a_service_that_fits(models: Models, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_what_no_recipe_is_for_is_told(
 
 
 def test_methods_of_post_training_are_listed_by_purpose(ultrascale: Ultrascale) -> None:
-    assert "grpo" in ultrascale("recipes").stderr
+    assert "grpo" in ultrascale("recipes").stdout
     assert "prompt, chosen, rejected" in ultrascale("recipes", "--purpose", "dpo").stdout
     (adapters,) = json.loads(ultrascale("recipes", "sft-lora", "--json").stdout)
     assert adapters["script"] == "sft"

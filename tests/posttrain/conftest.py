@@ -26,3 +26,17 @@ def chats(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import toys
 
     return toys.write(tmp_path_factory.mktemp("chats"), toys.chats(2000))
+
+
+@pytest.fixture(scope="session")
+def tuned(model: Path, chats: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a model that SFT has taught to repeat the user's word."""
+    import worlds
+
+    output = tmp_path_factory.mktemp("tuned") / "sft"
+    words = [
+        *(f"--model_name_or_path={model}", f"--dataset_name={chats}", "--max_steps=200"),
+        *("--learning_rate=3e-3", "--per_device_train_batch_size=16"),
+    ]
+    worlds.run(2, "sft", words, output)
+    return output

@@ -4,23 +4,10 @@ import re
 from pathlib import Path
 from statistics import fmean
 
-import pytest
 import toys
 import worlds
 
 COMMON = ("--logging_steps=20", "--save_steps=1000", "--seed=3")
-
-
-@pytest.fixture(scope="session")
-def tuned(model: Path, chats: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a model that SFT has taught to repeat the user's word."""
-    output = tmp_path_factory.mktemp("tuned") / "sft"
-    words = [
-        *(f"--model_name_or_path={model}", f"--dataset_name={chats}", "--max_steps=200"),
-        *("--learning_rate=3e-3", "--per_device_train_batch_size=16", *COMMON),
-    ]
-    worlds.run(2, "sft", words, output)
-    return output
 
 
 def test_sft_reaches_answers_that_need_the_prompt(model: Path, tuned: Path) -> None:

@@ -79,6 +79,13 @@ def test_grpo_of_two_roles_has_trainer_and_server_find_each_other() -> None:
     assert jobset["spec"]["successPolicy"]["targetReplicatedJobs"] == ["trainer"]
 
 
+def test_an_evaluation_runs_the_harness_on_a_folder() -> None:
+    args = ["--model=/data/chat/sft", "--tasks=gsm8k", "--include_path=/data/tasks"]
+    sent = container(prepared(cluster(), method("evaluate", args)))
+
+    assert sent["command"][-6:] == ["python3", "-m", "ultrascale_training.evaluate", *args]
+
+
 WRONG: Mapping[str, tuple[dict[str, Any], str, str]] = {
     "grpo without a reward": (method("grpo"), "args", RULE),
     "distill without a teacher": (method("distill"), "args", RULE),
@@ -111,6 +118,12 @@ WRONG: Mapping[str, tuple[dict[str, Any], str, str]] = {
         method("sft", model="Qwen3-9B"),
         "model",
         "model_is_of_post_training",
+    ),
+    "an evaluation of nothing": (method("evaluate", ["--tasks=gsm8k"]), "args", RULE),
+    "an evaluation on two nodes": (
+        method("evaluate", ["--model=/data/chat", "--tasks=gsm8k"], nodes=2),
+        "nodes",
+        RULE,
     ),
     "roles of SFT": (method("sft", [], roles=roles()), "recipe", "recipe_is_the_program"),
 }

@@ -7,10 +7,12 @@ Sources:
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from json import JSONDecodeError
 
 import pydantic
+from msgspec import field
 from msgspec.structs import replace
 
 from ultrascale import config
@@ -26,6 +28,7 @@ from ultrascale.plan.stacks import stack_of
 
 _CONFIG = "config.json"
 _INDEX = "model.safetensors.index.json"
+_RESULTS = "evaluation.json"
 _SAFETENSORS, _PICKLED, _GGUF = ".safetensors", ".bin", ".gguf"
 # A folder of weights has a few hundred objects: a bucket with more is one of something else.
 MOST_OBJECTS = 200_000
@@ -42,6 +45,8 @@ class FoundModel(Frozen):
     # Figures that its memory follows from; None where they cannot be read.
     figures: Transformer | None
     problem: str  # Reason that it cannot be served, or its figures not be read; empty for none
+    # Figures of its last evaluation by the recipe `evaluate`; empty without
+    evaluation: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def keys(self) -> Mapping[str, object]:
@@ -121,6 +126,11 @@ def _model(account: Account, bucket: str, folder: str, files: Mapping[str, int])
         if missing := sorted(named - files.keys()):
             problems.append(f"{len(missing)} of {len(named)} files are missing: {missing[0]}, …")
         weights = sorted(named & files.keys()) or weights
+    evaluation: Mapping[str, float] = {}
+    if _RESULTS in files:
+        with suppress(UnansweredError, JSONDecodeError, UnicodeDecodeError):
+            found = mapping(read(_RESULTS).get("results"))
+            evaluation = {n: v for n, v in found.items() if isinstance(v, int | float)}
     if not weights:
         problems.append("no weights that vLLM reads, as *.safetensors, lie beside it")
     model = FoundModel(
@@ -129,6 +139,7 @@ def _model(account: Account, bucket: str, folder: str, files: Mapping[str, int])
         files=len(weights),
         figures=figures,
         problem="; ".join(problems),
+        evaluation=evaluation,
     )
     return model if model.problem else replace(model, problem=_impossible(model))
 

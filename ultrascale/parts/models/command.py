@@ -126,10 +126,17 @@ def _print(rows: Sequence[_Row], context: int | None) -> None:
             say(line)
 
 
+def _scores(model: FoundModel) -> Iterator[str]:
+    if model.evaluation:
+        figures = (f"{name} {value:.4g}" for name, value in model.evaluation.items())
+        yield f"  evaluated: {', '.join(figures)}"
+
+
 def _lines(row: _Row, context: int | None) -> Iterator[str]:
     yield row.path
     if row.model.problem:
         yield f"  {row.model.problem}"
+    yield from _scores(row.model)
     own = None if row.model.figures is None else row.model.figures.longest_context
     if context is not None and own is not None and context > own:
         yield f"  judged with {own:,} tokens, the model's own maximum: --context is larger"

@@ -31,6 +31,8 @@ ENGINE = "TRL 1.16.0"
 PROGRAM = "ultrascale_training.posttrain"
 TRAINER, ROLLOUT = "trainer", "rollout"
 _SERVER = ("python3", "-m", "trl.scripts.vllm_serve")
+EVALUATION = ("python3", "-m", "ultrascale_training.evaluate")
+_COMMANDS = ((), _SERVER, EVALUATION)
 _PORT = 8000
 # The server may still pull its image and read a model when the trainer asks for it.
 _PATIENCE_SECONDS = 1800
@@ -106,6 +108,8 @@ def plan_posttraining(request: JobRequest, share: NodeShare | None) -> ProgramPl
         return ProgramPlan(
             script=None, image=image, command=_SERVER, args=() if share is None else tuple(words)
         )
+    if not method.script:
+        return ProgramPlan(script=None, image=image, command=EVALUATION)
     device = None if share is None else smallest_device(share, request.nodes)
     if device is None:
         return ProgramPlan(script=PROGRAM, image=image)
@@ -134,7 +138,7 @@ def plan_posttraining(request: JobRequest, share: NodeShare | None) -> ProgramPl
 def method_of(request: JobRequest) -> Method | None:
     """Return the method of a job, or of its roles that train and generate."""
     job = request.job
-    if request.role not in (None, TRAINER, ROLLOUT) or job.command not in ((), _SERVER):
+    if request.role not in (None, TRAINER, ROLLOUT) or job.command not in _COMMANDS:
         return None
     return METHOD_OF.get(recipe_of(job) or "")
 
@@ -227,6 +231,8 @@ def posttraining_suits_its_nodes(
             problem = "TRL does not train on Trainium"
         todo = "use GPUs; for sft there, a script of yours by optimum-neuron's NeuronSFTTrainer"
         yield config.refuse("recipe", problem, todo)
+    elif not method.script:
+        yield from _evaluation(job, stated)
     elif request.role == ROLLOUT:
         yield from _rollout(job, device, stated)
     else:
@@ -307,6 +313,14 @@ def _batches(method: Method, job: config.TrainingJob, device: Device, stated: St
     if answers % of_a_prompt:
         problem = f"{of_a_prompt} answers of a prompt do not divide the {answers} of a step"
         yield config.refuse(stated.at(group), problem, f"write --{group} that divides {answers}")
+
+
+def _evaluation(job: config.TrainingJob, stated: Stated) -> Mistakes:
+    for name in ("model", "tasks"):
+        if name not in stated.by_name:
+            yield config.refuse("args", f"evaluate without --{name}", f"add --{name}", got="")
+    if job.nodes > 1:
+        yield config.refuse("nodes", "one program evaluates on one node", "write 1")
 
 
 def _rollout(job: config.TrainingJob, device: Device, stated: Stated) -> Mistakes:
