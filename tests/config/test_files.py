@@ -39,6 +39,7 @@ def test_there_are_cluster_files_to_load() -> None:
         "hybrid-hyperpod",
         "llm-kueue",
         "mixed-capacity",
+        "post-training",
         "ray",
         "serving",
         "trainium-bert",

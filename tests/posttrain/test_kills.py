@@ -175,6 +175,7 @@ def test_a_run_does_not_go_on_with_something_else(
         (["--save_total_limit=1"], "--save_total_limit"),
         (["--output_dir={model}"], "--output_dir"),
         (["--max_steps=many"], "--max_steps"),
+        (["--model_name_or_path=/nowhere"], "no folder of a model"),
     ],
 )
 def test_options_that_trl_would_ignore_or_refuse_end_the_job(

@@ -53,7 +53,7 @@ def test_distillation_brings_a_student_nearer_to_its_teacher(tuned: Path, tmp_pa
     before = toys.distance(student, tuned)
     words = [
         *(f"--model_name_or_path={student}", f"--teacher_model_name_or_path={tuned}"),
-        *(f"--dataset_name={data}", "--max_steps=100", "--learning_rate=3e-3"),
+        *(f"--dataset_name={data}", "--max_steps=200", "--learning_rate=3e-3"),
         *("--per_device_train_batch_size=8", "--max_completion_length=3", *COMMON),
     ]
     worlds.run(2, "distillation", words, tmp_path / "distilled")

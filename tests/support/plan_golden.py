@@ -25,6 +25,7 @@ STATUSES: Mapping[str, int] = {
     "hybrid-hyperpod": 0,
     "llm-kueue": 0,
     "mixed-capacity": 1,
+    "post-training": 0,
     "serving": 0,
     "trainium-bert": 0,
     "ultra-100k": 2,

@@ -1,9 +1,8 @@
 """Post-training by TRL's own scripts, under torchrun, with checkpoints that survive.
 
 ``python -m ultrascale_training.posttrain sft …`` takes the options of TRL's command of that name.
-The run resumes by itself from the newest checkpoint whose every byte is unchanged, refuses other
-data, another model or other options than it began with, and reports its progress as all of our
-programs do. TRL is not replaced in any part.
+The run resumes by itself from its newest sound checkpoint, refuses other data, models or options,
+and reports its progress as all of our programs do. TRL is not replaced in any part.
 
 Sources: https://github.com/huggingface/trl/tree/v1.16.0/trl/scripts and
 https://github.com/huggingface/transformers/blob/v5.24.0/src/transformers/trainer_callback.py
@@ -44,12 +43,10 @@ from ultrascale_training.stop import STOPPED_EARLY, StopRequest
 
 METHODS = ("sft", "dpo", "grpo", "distillation")
 _log = logging.getLogger("ultrascale_training")
-_KEPT, _LEAST_KEPT = 3, 2
-_HANG_SHARE = 0.5
+_KEPT, _LEAST_KEPT, _HANG_SHARE = 3, 2, 0.5
 _ACCEPT = "--accept-new-data"
-# Figures of a report that tell whether a method works.
 _FIGURES = ("reward", "rewards/accuracies", "rewards/margins", "kl", "mean_token_accuracy")
-# Options that name files.
+_MODEL_FILES = ("config.json", "adapter_config.json")
 _PLACES = ("dataset_name", "model_name_or_path", "teacher_model_name_or_path")
 # Beginnings of options that change neither the order of the data nor any weight.
 _FREE = (
@@ -97,9 +94,9 @@ class Run(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Begin the reports, and join the vote."""
         if state.is_world_process_zero:
-            common = {"world": dist.get_world_size()}
-            steps = {"step": self._step, "steps": state.max_steps}
-            self._progress = Progress(self._store.path, **steps, common=common)
+            place, world = self._store.path, {"world": dist.get_world_size()}
+            steps = state.max_steps
+            self._progress = Progress(place, step=self._step, steps=steps, common=world)
             self._progress.event("start", step=self._step)
         _log.info("starts at step %d of %d", self._step, state.max_steps)
         self._vote = vote.join(
@@ -215,6 +212,10 @@ def parse(method: str, words: Sequence[str]) -> Sequence[Any]:
     options, place = parsed[1], str(parsed[1].output_dir)
     if is_bucket(place) or place in (getattr(parsed[2], _PLACES[1]), parsed[0].dataset_name):
         refuse(f"--output_dir: a folder of its own that all nodes mount, got {place}")
+    for option in _PLACES[1:]:
+        model = str(getattr(parsed[2], option, None) or getattr(options, option, ""))
+        if model.startswith("/") and not any(Path(model, name).exists() for name in _MODEL_FILES):
+            refuse(f"--{option}: {model} is no folder of a model: it has no config.json")
     if (options.save_total_limit or _KEPT) < _LEAST_KEPT:
         refuse(f"--save_total_limit: at least {_LEAST_KEPT}, one to fall back to")
     return parsed
