@@ -30,7 +30,7 @@ class World:
 
     pids: list[int]
     logs: list[Path]
-    statuses: list[int] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list[int])
 
     def text(self) -> str:
         """Return what rank 0 has written so far."""
