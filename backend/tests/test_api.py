@@ -28,6 +28,7 @@ OWNERS = (
     "/apis/jobset.x-k8s.io/v1alpha2/namespaces/training/jobsets",
     "/apis/kubeflow.org/v1/namespaces/training/pytorchjobs",
     "/apis/leaderworkerset.x-k8s.io/v1/namespaces/training/leaderworkersets",
+    "/apis/ray.io/v1/namespaces/training/rayjobs",
     "/apis/sagemaker.amazonaws.com/v1/namespaces/training/hyperpodpytorchjobs",
 )
 _KEYS = count()

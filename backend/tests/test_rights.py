@@ -117,8 +117,8 @@ def refused(rbac: Rbac, asked: Sequence[Access]) -> set[Access]:
     return {each for each in asked if not rbac.allows(each)}
 
 
-# Kinds that come with services, of which these clusters have none.
-OF_SERVICES = {"gateway.networking.k8s.io", "keda.sh", "leaderworkerset.x-k8s.io"}
+# Kinds that come with services and jobs of Ray, of which these clusters have none.
+NOT_HERE = {"gateway.networking.k8s.io", "keda.sh", "leaderworkerset.x-k8s.io", "ray.io"}
 
 
 @pytest.mark.parametrize("life", [VOLCANO_JOB, INDEXED_JOB], indirect=True)
@@ -127,7 +127,7 @@ def test_a_job_is_sent_followed_read_and_cancelled_where_volcano_runs(
 ) -> None:
     # Kinds that are not installed: a refusal is taken for their absence.
     absent = {"hyperpodpytorchjobs", "jobsets", "pytorchjobs"}
-    missing = {each for each in refused(with_volcano, life) if each.group not in OF_SERVICES}
+    missing = {each for each in refused(with_volcano, life) if each.group not in NOT_HERE}
 
     assert {each for each in missing if each.resource not in absent} == set()
 
@@ -137,7 +137,7 @@ def test_a_job_is_sent_followed_read_and_cancelled_where_kueue_runs(
     with_kueue: Rbac, life: Sequence[Access]
 ) -> None:
     absent = {
-        *OF_SERVICES,
+        *NOT_HERE,
         "batch.volcano.sh",
         "kubeflow.org",
         "sagemaker.amazonaws.com",
@@ -163,7 +163,7 @@ def test_a_job_is_sent_followed_read_and_cancelled_on_hyperpod(
     hybrid: Rbac, life: Sequence[Access]
 ) -> None:
     absent = {
-        *OF_SERVICES,
+        *NOT_HERE,
         "batch.volcano.sh",
         "jobset.x-k8s.io",
         "sagemaker.amazonaws.com",

@@ -28,7 +28,8 @@ def test_a_build_without_a_repository_is_answered_with_the_nearest() -> None:
         ("neurn", "did you mean neuron?"),
         (
             "jax",
-            "write neuron, nvidia, cpu, tensorboard, backend, none, or ./FOLDER of your own",
+            "write neuron, nvidia, posttrain, cpu, tensorboard, backend, none, "
+            "or ./FOLDER of your own",
         ),
         ("../mine", "write ./FOLDER, of letters, digits, '.', '_' and '-'"),
         ("/mine", "write ./FOLDER, of letters, digits, '.', '_' and '-'"),

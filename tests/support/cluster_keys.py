@@ -45,6 +45,10 @@ OTHER_VALUES: dict[Keys, object] = {
     ("pretrain", "nodes"): 4,
     ("finetune", "nodes"): 2,
     ("reward", "nodes"): 2,
+    # Without a pool a role takes the one that its queue prefers, and has one node.
+    ("head", "pool"): "system",
+    ("head", "nodes"): 2,
+    ("workers", "pool"): "system",
     ("tokenize", "pool"): "burst",
     ("builds", "trainer"): "cpu",
     ("images", "builds"): {"trainer": "cpu"},

@@ -38,7 +38,7 @@ def test_the_same_sources_have_the_same_tag_elsewhere(project: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "images"),
     [
-        ("training/pyproject.toml", {"neuron", "nvidia", "cpu", "backend"}),
+        ("training/pyproject.toml", {"neuron", "nvidia", "posttrain", "cpu", "backend"}),
         ("images/nvidia/Dockerfile", {"nvidia", "backend"}),
     ],
 )
