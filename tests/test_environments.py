@@ -214,7 +214,7 @@ def test_the_environment_of_make_test_collects_what_needs_more() -> None:
 
 
 @pytest.mark.setup
-@pytest.mark.parametrize("name", ["titan", "posttrain", "serving", "ray"])
+@pytest.mark.parametrize("name", ["titan", "posttrain", "serving"])
 def test_an_environment_of_its_own_collects_its_tests(name: str) -> None:
     python = ROOT / ".make" / name / "bin" / "python"
     if not python.with_name("pytest").is_file():

@@ -25,10 +25,7 @@ _NAMESAKES = 6
 # Steps of a test that no import leads to.
 _NAMED_ALIKE = -1
 # They run in environments of their own.
-_NO_TESTS = (
-    *("tests/wheel/", "tests/titan/", "tests/posttrain/", "tests/serving/"),
-    "tests/ray/",
-)
+_NO_TESTS = ("tests/wheel/", "tests/titan/", "tests/posttrain/", "tests/serving/")
 _PYTEST = (sys.executable, "-m", "pytest", "-q", "--dist=loadfile", "--no-loadscope-reorder")
 
 

@@ -52,7 +52,6 @@ from tools.import_graph import (
 # They run in environments of their own, or judge no module.
 _NO_TESTS = (
     *("tests/wheel", "tests/titan", "tests/posttrain", "tests/serving", "tests/fuzz"),
-    "tests/ray",
     "tests/docs",
 )
 _MOST_TESTS = 6

@@ -43,7 +43,10 @@ CHECKS: Mapping[str, Check] = {
     ),
     "posttrain": Check(
         "make posttrain",
-        ("training", "tests/posttrain", "requirements-posttrain.txt", "ultrascale/parts/recipes"),
+        (
+            *("training", "tests/posttrain", "requirements-posttrain.txt"),
+            *("ultrascale/parts/recipes", "ultrascale/parts/ray"),
+        ),
         install="make .make/posttrain/.installed",
     ),
     "serving": Check(
@@ -54,7 +57,6 @@ CHECKS: Mapping[str, Check] = {
         ),
         install="make .make/serving/.installed",
     ),
-    "ray": Check("make ray", ("ultrascale/parts/ray", "tests/ray", "requirements-ray.txt")),
     "docs-site": Check(
         "make docs-site && pytest --quiet --numprocesses 0 tests/docs/test_search.py",
         (

@@ -25,8 +25,6 @@ from ultrascale.cluster_api.objects import Kind
 from ultrascale.jobs import prepare
 from ultrascale.jobs.workloads import read_workload
 
-pytest.importorskip("ray", reason="no Ray here: `make ray` runs these tests")
-
 ROOT = Path(__file__).parents[2]
 RAY_JOB = Kind("ray.io/v1", "RayJob", "rayjobs")
 DASHBOARD = "http://127.0.0.1:8265"
