@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.estate.account import Estate
-from tests.support.estate.cluster import ALL, estate, ids, research, volume
+from tests.support.estate.cluster import ALL, estate, ids, research, stack, volume
 from tests.support.estate.doubles import FakeClock
+from tests.support.job_manifests import JOBSETS, RAY_JOBS, VOLCANO_JOBS
 from ultrascale.parts.backend.model import IdentityPlan, Plan
 from ultrascale.teardown.model import StoppedError
 
@@ -81,6 +82,22 @@ def test_a_backend_that_is_scaled_up_again_stops_before_a_node_goes(
         cluster.run(tmp_path)
 
     assert cluster.deleted == []
+
+
+@pytest.mark.parametrize("path", [RAY_JOBS, JOBSETS, VOLCANO_JOBS])
+def test_a_job_of_any_kind_ends_before_its_nodes_and_the_controller_that_ends_it(
+    path: str, tmp_path: Path
+) -> None:
+    cluster = estate(stack("ray-operator"))
+    cluster.api.groups.add(path.partition("/namespaces/")[0])
+    cluster.api.put(f"{path}/align", {})
+    planned = ids(cluster.planned(ALL))
+
+    cluster.run(tmp_path, ALL)
+
+    assert "training/align" in planned
+    order = [cluster.deleted.index(name) for name in ("align", "burst", "research-ray-operator")]
+    assert order == sorted(order)
 
 
 def new_job(cluster: Estate) -> None:
