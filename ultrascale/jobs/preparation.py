@@ -39,6 +39,7 @@ def prepare(
     *,
     choose: Chooser | None = None,
     now: datetime | None = None,
+    looks: bool = False,
     **options: Unpack[JobOptions],
 ) -> JobManifests:
     """Return the manifests of a job. Nothing is sent, and no cluster is asked.
@@ -51,6 +52,8 @@ def prepare(
             it, the job runs on the first tier that can hold all of them.
         now: Time of submission, against which windows of Capacity Blocks and training plans are
             checked; None leaves them unchecked.
+        looks: Whether to look at the files that the job reads, on this machine and by the user's
+            credentials of AWS.
         options: See `JobOptions`.
 
     Raises:
@@ -61,7 +64,8 @@ def prepare(
     precompile = options.get("precompile", False)
     into = read_cluster(cluster_file) if isinstance(cluster_file, Path) else cluster_file
     reading = read(into, job, options)
-    sent = Submission(account=account, tier=tier, now=now, values=reading.translated is not None)
+    translated = reading.translated is not None
+    sent = Submission(account=account, tier=tier, now=now, values=translated, looks=looks)
     if reading.job is None:
         raise reading.refusal((*rule.judge(sent), *reading.mistakes))
     request = into.request(
@@ -73,9 +77,10 @@ def prepare(
         precompile=precompile,
     )
     wrong_keys = {str(mistake.at[0]) for mistake in reading.mistakes if mistake.at} | reading.unread
+    known = rule.known(sent, request, into.plan)
     mistakes = (
         *reading.mistakes,
-        *rule.judge(sent, request, into.plan),
+        *known.mistakes(),
         *judgement.mistakes_of(request, wrong_keys),
     )
     if mistakes or not reading.is_sound:
@@ -85,7 +90,8 @@ def prepare(
     if spoiled := [*patches.mistakes_of(rendered_objects(planned), planned.patch)]:
         raise reading.refusal(tuple(spoiled))
     manifests = render(planned)
-    notes = (*reading.notes, *why, *manifests.notes, *_windows_ahead(request, now))
+    seen = (note.wrong for note in known.mistakes(severity="note"))
+    notes = (*reading.notes, *why, *manifests.notes, *seen, *_windows_ahead(request, now))
     manifests = replace(manifests, notes=notes)
     if too_large := [*_too_large(manifests)]:
         raise reading.refusal(tuple(too_large))

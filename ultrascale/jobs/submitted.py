@@ -171,6 +171,7 @@ def submit(
         job,
         choose=partial(_choose, cluster, file if context is None else None) if cluster else None,
         now=datetime.now(UTC),
+        looks=cluster is not None,
         **options,
     )
     if cluster is None:

@@ -114,7 +114,12 @@ WRONG: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "roles.rollout.args[0]",
         RULE,
     ),
-    "heads that do not divide": (
+    "an output on no claim": (
+        method("sft", [*BASE, "--output_dir=/out"], durable=True),
+        "args[2]",
+        "output_outlives_its_pods",
+    ),
+    "a model that nobody knows": (
         method("sft", model="Qwen3-9B"),
         "model",
         "model_is_of_post_training",
@@ -134,6 +139,17 @@ def test_a_mistake_is_refused_before_nodes_are_paid(name: str) -> None:
     job, key, code = WRONG[name]
 
     assert f"{key}: {code}" in refusals(cluster(), job)
+
+
+def test_a_rollout_without_gpus_is_refused() -> None:
+    plain = pool_document(name="plain", instance_types=["m7i.8xlarge"], zones=None)
+    given = cluster()
+    given |= {"pools": [*given["pools"], plain], "scheduling": {"gang_scheduler": "volcano"}}
+    parts = roles() | {"rollout": {"pool": "plain", "nodes": 1}}
+
+    job = method("grpo", [], roles=parts, queue=None)
+
+    assert refusals(given, job) == [f"recipe: {RULE}"]
 
 
 @pytest.mark.parametrize("recipe", ["sft", "dpo", "grpo"])
@@ -164,4 +180,4 @@ def test_memory_is_said_of_a_named_model_alone() -> None:
     unknown = prepared(cluster(), method("sft", model=None)).notes
 
     assert any("of 134 GiB of each device" in note for note in known)
-    assert any("its memory is not known" in note for note in unknown)
+    assert any("its memory is checked where" in note for note in unknown)

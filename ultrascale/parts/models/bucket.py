@@ -6,7 +6,7 @@ Sources:
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from json import JSONDecodeError
@@ -26,7 +26,8 @@ from ultrascale.parts.models.section import FIGURES
 from ultrascale.plan.namespaces import serving_namespaces
 from ultrascale.plan.stacks import stack_of
 
-_CONFIG = "config.json"
+CONFIG = "config.json"
+"""File of a folder that makes it a model of Hugging Face's libraries."""
 _INDEX = "model.safetensors.index.json"
 _RESULTS = "evaluation.json"
 _SAFETENSORS, _PICKLED, _GGUF = ".safetensors", ".bin", ".gguf"
@@ -92,10 +93,14 @@ def find_models(account: Account, bucket: str, prefix: str) -> Listing:
         count += 1
         folder, _, name = item.get("Key", "").rpartition("/")
         folders.setdefault(folder, {})[name] = item.get("Size", 0)
+
+    def read(key: str) -> Mapping[str, Json]:
+        return _document(account, bucket, key)
+
     models = [
-        _model(account, bucket, folder, files)
+        model_of(folder, files, lambda name, folder=folder: read(f"{folder}/{name}".lstrip("/")))
         for folder, files in sorted(folders.items())
-        if _CONFIG in files
+        if CONFIG in files
     ]
     return Listing(
         models=tuple(model for model in models if model.files or model.problem),
@@ -103,19 +108,25 @@ def find_models(account: Account, bucket: str, prefix: str) -> Listing:
     )
 
 
-def _model(account: Account, bucket: str, folder: str, files: Mapping[str, int]) -> FoundModel:
-    def read(name: str) -> Mapping[str, Json]:
-        return _document(account, bucket, f"{folder}/{name}" if folder else name)
+def model_of(
+    folder: str, files: Mapping[str, int], read: Callable[[str], Mapping[str, Json]]
+) -> FoundModel:
+    """Return the model in a folder.
 
+    Args:
+        folder: The folder.
+        files: Sizes of its files, by name; `CONFIG` is one of them.
+        read: Reads one of them, which is JSON.
+    """
     figures, problems = None, list[str]()
     try:
-        figures = transformer_of(read(_CONFIG))
+        figures = transformer_of(read(CONFIG))
     except UnansweredError as error:
-        problems.append(f"{_CONFIG} cannot be read: {error.reason}")
+        problems.append(f"{CONFIG} cannot be read: {error.reason}")
     except UnreadableFiguresError as error:
         problems.append(str(error))
     except (JSONDecodeError, UnicodeDecodeError):
-        problems.append(f"{_CONFIG} is no JSON")
+        problems.append(f"{CONFIG} is no JSON")
     weights = [*_weights(files)]
     if _INDEX in files:
         try:

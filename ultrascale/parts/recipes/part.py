@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from ultrascale import config
 from ultrascale.core.part import Part
-from ultrascale.parts.recipes import rules
+from ultrascale.parts.recipes import inputs, rules
 from ultrascale.parts.recipes.plan import largest_program, plan_program
 from ultrascale.parts.recipes.posttraining import plan_posttraining
 from ultrascale.parts.recipes.section import RecipeKeys
@@ -33,4 +33,4 @@ class _Part(Part[config.Section, PlannedPart]):
 
 PART = _Part()
 
-__all__ = ["PART", "rules"]
+__all__ = ["PART", "inputs", "rules"]

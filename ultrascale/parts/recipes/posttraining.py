@@ -42,7 +42,8 @@ _GIB = 2**30
 # Defaults of TRL and transformers, as of the releases in the image.
 _BATCH, _LENGTH, _ANSWER, _GROUP, _SHARE_OF_ANSWERS = 8, 1024, 256, 8, 0.3
 _RECORD = Path(__file__).with_name("trl_options.txt")
-_MODEL, _DATA, _OUTPUT = "model_name_or_path", "dataset_name", "output_dir"
+MODEL, DATA, TEACHER = "model_name_or_path", "dataset_name", "teacher_model_name_or_path"
+_OUTPUT, _DEGREE = "output_dir", "tensor_parallel_size"
 # Flag of our own program.
 _ACCEPT = "accept_new_data"
 
@@ -101,7 +102,7 @@ def plan_posttraining(request: JobRequest, share: NodeShare | None) -> ProgramPl
     images = [build.repository for build in request.builds if build.dockerfile == "posttrain"]
     image = job.image or (images[0] if len(images) == 1 else None)
     if request.role == ROLLOUT:
-        model = stated_in(_trainer_args(request)).text(_MODEL)
+        model = trained_model(request)
         words = [f"--port={_PORT}"]
         if model is not None and "model" not in stated_in(job.args).by_name:
             words.append(f"--model={model}")
@@ -143,9 +144,11 @@ def method_of(request: JobRequest) -> Method | None:
     return METHOD_OF.get(recipe_of(job) or "")
 
 
-def _trainer_args(request: JobRequest) -> Sequence[str]:
+def trained_model(request: JobRequest) -> str | None:
+    """Return the model of the trainer beside a role; None where none is stated."""
     whole = request.whole
-    return whole.roles[TRAINER].args if whole is not None and TRAINER in whole.roles else ()
+    args = whole.roles[TRAINER].args if whole is not None and TRAINER in whole.roles else ()
+    return stated_in(args).text(MODEL)
 
 
 def _generation(request: JobRequest) -> Iterator[str]:
@@ -161,8 +164,8 @@ def _notes(method: Method, job: config.TrainingJob, device: Device) -> Iterator[
     model = model_of(job)
     if model is None:
         yield (
-            f"Recipe {method.name} ({ENGINE}) {method.does}; its memory is not known before it "
-            "runs: name the model by `model`."
+            f"Recipe {method.name} ({ENGINE}) {method.does}; its memory is checked where `submit` "
+            "can read the folder of its model, else name the model by `model`."
         )
     else:
         plan = memory_of(method, model, job, device)
@@ -171,8 +174,8 @@ def _notes(method: Method, job: config.TrainingJob, device: Device) -> Iterator[
             f"{plan.total / _GIB:,.0f} of {plan.device / _GIB:,.0f} GiB of each device."
         )
     yield (
-        f"A row of its data has {method.rows}; `submit` does not look into the data. It saves "
-        f"every {stated_in(job.args).text('save_steps') or 500} steps (--save_steps)."
+        f"A row of its data has {method.rows}. It saves every"
+        f" {stated_in(job.args).text('save_steps') or 500} steps (--save_steps)."
     )
     if method.name == "grpo":
         known = ", ".join(item.id for item in advisories.advisories_of("vllm", VLLM, {*()}))
@@ -240,14 +243,22 @@ def posttraining_suits_its_nodes(
         yield from _needs(method, stated)
         yield from _places(request, stated)
         yield from _batches(method, job, device, stated)
-        model = model_of(job)
-        if model is not None and not (plan := memory_of(method, model, job, device)).fits:
-            problem = (
-                f"{model.name} takes {plan.total / _GIB:,.1f} of {plan.device / _GIB:,.1f} usable "
-                f"GiB on an {device.name}"
-            )
-            todo = "write more nodes, or --per_device_train_batch_size=1 with accumulation"
-            yield config.refuse("recipe", problem, todo)
+        if (model := model_of(job)) is not None:
+            yield from memory_mistakes(method, model, job, device)
+
+
+def memory_mistakes(
+    method: Method, model: Transformer, job: config.TrainingJob, device: Device
+) -> Mistakes:
+    """Yield a model that does not fit its devices."""
+    plan = memory_of(method, model, job, device)
+    if not plan.fits:
+        problem = (
+            f"{model.name} takes {plan.total / _GIB:,.1f} of {plan.device / _GIB:,.1f} usable "
+            f"GiB on an {device.name}"
+        )
+        todo = "write more nodes, or --per_device_train_batch_size=1 with accumulation"
+        yield config.refuse("recipe", problem, todo)
 
 
 @rule
@@ -274,7 +285,7 @@ def _options(method: Method, args: Sequence[str]) -> Mistakes:
 
 
 def _needs(method: Method, stated: Stated) -> Mistakes:
-    for name in (_MODEL, _DATA, *method.needs):
+    for name in (MODEL, DATA, *method.needs):
         if name not in stated.by_name and "config" not in stated.by_name:
             yield config.refuse("args", f"{method.name} without --{name}", f"add --{name}", got="")
     rewards = {"reward_funcs", "reward_model_name_or_path", "config"}
@@ -324,11 +335,17 @@ def _evaluation(job: config.TrainingJob, stated: Stated) -> Mistakes:
 
 
 def _rollout(job: config.TrainingJob, device: Device, stated: Stated) -> Mistakes:
-    name, model = "tensor_parallel_size", model_of(job)
-    degree = stated.number(name, 1)
-    if device.count % max(1, degree):
+    degree = max(1, stated.number(_DEGREE, 1))
+    if device.count % degree:
         problem = f"{degree} GPUs do not divide the {device.count} of a node"
-        yield config.refuse(stated.at(name), problem, "write a divisor")
-    elif model is not None and model.heads % max(1, degree):
+        yield config.refuse(stated.at(_DEGREE), problem, "write a divisor")
+    else:
+        yield from heads_mistakes(model_of(job), stated)
+
+
+def heads_mistakes(model: Transformer | None, stated: Stated) -> Mistakes:
+    """Yield a tensor parallelism of the server that does not divide a model's heads."""
+    degree = max(1, stated.number(_DEGREE, 1))
+    if model is not None and model.heads % degree:
         problem = f"{degree} GPUs cannot share the {model.heads} heads of {model.name}"
-        yield config.refuse(stated.at(name), problem, "write a divisor")
+        yield config.refuse(stated.at(_DEGREE), problem, "write a divisor")

@@ -19,7 +19,8 @@ class Method(Frozen):
 
     name: str  # Name in the job file
     script: str  # TRL's script
-    rows: str  # Columns of its data
+    rows: str  # Columns of its data, in words
+    columns: tuple[tuple[str, ...], ...] = ()  # Columns of a row, one of these sets
     does: str  # Its task
     options: tuple[str, ...] = ()  # Options of the script that make it this method
     needs: tuple[str, ...] = ()  # Options beside the model and the data that it needs

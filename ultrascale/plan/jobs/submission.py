@@ -15,6 +15,7 @@ class Submission(Frozen):
     tier: str | None = None  # The chosen tier
     now: datetime | None = None  # Time of submission; None where windows are not checked
     values: bool = False  # Whether the job comes from a chart's values
+    looks: bool = False  # Whether the files that the job reads are looked at
 
 
 rule = config.Rules(given=(Submission, JobRequest, ClusterPlan))
