@@ -108,7 +108,8 @@ ROLES = {
     [
         (method("sft", words("/models/chat")), "args[0]", "has a config.json"),
         (method("sft", words("/models/chat/part")), "args[0]", "1 of 1 files are missing"),
-        (method("sft", words("/models/chat/adapters")), "args[0]", "of Qwen/Qwen3-8B: merge"),
+        (method("sft", words("/models/chat/adapters")), "args[0]", "of Qwen/Qwen3-8B; merge"),
+        (method("sft", words("/disk/adapters")), "args[0]", "of Qwen/Qwen3-8B; merge"),
         (method("dpo", words()), "args[1]", "needs chosen and rejected"),
         (method("dpo", words(data="/models/ends")), "args[1]", "has prompt, answer"),
         (method("sft", words(data="/models/pairs")), "args[1]", "needs messages, or prompt and"),

@@ -8,6 +8,7 @@ Sources:
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from json import JSONDecodeError
 
@@ -93,12 +94,8 @@ def find_models(account: Account, bucket: str, prefix: str) -> Listing:
         count += 1
         folder, _, name = item.get("Key", "").rpartition("/")
         folders.setdefault(folder, {})[name] = item.get("Size", 0)
-
-    def read(key: str) -> Mapping[str, Json]:
-        return _document(account, bucket, key)
-
     models = [
-        model_of(folder, files, lambda name, folder=folder: read(f"{folder}/{name}".lstrip("/")))
+        model_of(folder, files, partial(_document, account, bucket))
         for folder, files in sorted(folders.items())
         if CONFIG in files
     ]
@@ -109,15 +106,13 @@ def find_models(account: Account, bucket: str, prefix: str) -> Listing:
 
 
 def model_of(
-    folder: str, files: Mapping[str, int], read: Callable[[str], Mapping[str, Json]]
+    folder: str, files: Mapping[str, int], document: Callable[[str], Mapping[str, Json]]
 ) -> FoundModel:
-    """Return the model in a folder.
+    """Return the model in a folder with a `CONFIG`; ``document`` reads JSON by its whole path."""
 
-    Args:
-        folder: The folder.
-        files: Sizes of its files, by name; `CONFIG` is one of them.
-        read: Reads one of them, which is JSON.
-    """
+    def read(name: str) -> Mapping[str, Json]:
+        return document(f"{folder}/{name}" if folder else name)
+
     figures, problems = None, list[str]()
     try:
         figures = transformer_of(read(CONFIG))
