@@ -7,7 +7,7 @@ from packaging.version import Version
 
 from tests.support.cases import for_each
 from tests.support.folders import ROOT
-from ultrascale.catalog.advisories import advisories, vllm_release
+from ultrascale.catalog.advisories import advisories, release_in
 from ultrascale.catalog.registries import parse_reference
 
 # The first release behind the ranges of all known advisories.
@@ -34,7 +34,7 @@ def test_the_examples_of_services_are_looked_at() -> None:
 @for_each(NAMED)
 def test_an_image_under_advisories_is_named_with_them(file: Path, line: str, image: str) -> None:
     reference = parse_reference(image.lower())
-    release = reference and vllm_release(reference)
+    release = reference and release_in(reference, "vllm")
     assert release, f"{image}: say which release of vLLM it has"
     if Version(release) >= SOUND:
         return

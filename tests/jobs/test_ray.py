@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.crd_schemas import CrdSet
-from tests.support.folders import DATA
+from tests.support.folders import DATA, ROOT
 from tests.support.jobs import IMAGE, job_cluster, prepared
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.pools import pool_document
 from ultrascale.cluster_api.objects import Kind
 from ultrascale.jobs.pods import by_rank, place_of, read_pod
 from ultrascale.jobs.workloads import read_workload
+from ultrascale.parts.ray import facts
 
 Thing = dict[str, Any]
 LINES = (DATA / "ray_crds.jsonl").read_text().splitlines()
@@ -162,6 +163,11 @@ def test_its_pods_are_those_of_a_jobset_but_for_what_ray_needs() -> None:
             *("JOBSET_UID", "ATTEMPT"),
             *(("ULTRASCALE_RANK_ZERO_HOST",) if "ULTRASCALE_RANK_ZERO_HOST" in of_jobset else ()),
         }
+
+
+def test_the_release_of_a_built_image_is_that_of_its_pin() -> None:
+    pins = (ROOT / "images/posttrain/requirements.txt").read_text()
+    assert f"\nray=={facts.OF_BUILDS['posttrain']} " in pins
 
 
 def test_volcano_gets_the_queue_the_priority_and_no_deadline_of_the_wait() -> None:

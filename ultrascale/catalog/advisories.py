@@ -16,7 +16,11 @@ from ultrascale.catalog.tables import Row, read_rows
 
 # CVSS calls a score from here on high.
 _GRAVE = 7.0
-_VLLM = re.compile(r"(?:^|/)(?:vllm|vllm-openai|[\w-]*vllm-neuronx)$")
+# By package, the repositories whose tags begin with its release.
+_NAMED = {
+    "vllm": re.compile(r"(?:^|/)(?:vllm|vllm-openai|[\w-]*vllm-neuronx)$"),
+    "ray": re.compile(r"(?:^|/)rayproject/ray(?:-\w+)?$"),
+}
 _RELEASE = re.compile(r"v?(\d+(?:\.\d+){2})")
 
 
@@ -97,12 +101,13 @@ def image_contents() -> tuple[ImageContent, ...]:
     return read_rows("image_contents.csv", ImageContent)
 
 
-def vllm_release(image: ImageReference) -> str | None:
-    """Return the release of vLLM in an image; None where neither its tag nor a source says it."""
+def release_in(image: ImageReference, package: str) -> str | None:
+    """Return the release of a package in an image; None where neither tag nor source says it."""
     for row in image_contents():
-        if image.repository.endswith(row.repository) and image.tag == row.tag:
+        is_named = image.repository.endswith(row.repository) and image.tag == row.tag
+        if is_named and row.package == package:
             return row.version
-    named = _VLLM.search(image.repository)
+    named = _NAMED[package].search(image.repository)
     release = _RELEASE.match(image.tag or "") if named else None
     return None if release is None else release[1]
 

@@ -19,7 +19,7 @@ from ultrascale.plan.needs.standing import plan_items
 
 # Fields of a plan that name versions; its parts and pools have names of their own.
 _FIELDS = ("control_plane", "nodes", "storage", "images", "devices", "services")
-_VLLM = ("<services>", '"server":"vllm"')
+_OF_IMAGES = {"vllm": ("<services>", '"server":"vllm"'), "ray": ('"kind":"ray"',)}
 
 
 class Fact(Frozen):
@@ -136,7 +136,7 @@ def _marked() -> Iterator[tuple[Fact, Sequence[str]]]:
         value = f"{row.package} {row.version}"
         yield (
             _fact("image-contents", f"{row.repository}:{row.tag}", value, row.source, row.seen),
-            _VLLM,
+            _OF_IMAGES[row.package],
         )
     for row in lives.readings():
         yield _fact(row.kind, row.name, row.value, row.source, row.seen, row.ends), row.marks

@@ -35,6 +35,8 @@ Source: https://docs.ray.io/en/latest/ray-security/index.html
 """
 LEAST_RAY = (2, 52, 0)
 """First release with a token."""
+OF_BUILDS = {"posttrain": "2.60.0"}
+"""Releases in images that the product builds, by Dockerfile."""
 
 NO_STATISTICS = ("RAY_USAGE_STATS_ENABLED", "0")
 """Variable by which Ray sends no statistics out of the network.

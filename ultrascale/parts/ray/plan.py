@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import quantities
+from ultrascale.catalog import advisories, quantities, registries
 from ultrascale.parts.ray import facts
 from ultrascale.parts.ray.model import Plan, RayJobPlan
 from ultrascale.parts.ray.section import FileKeys, RayJob, runs_ray
@@ -196,6 +196,21 @@ def ray_head_leaves_room(request: JobRequest, share: NodeShare) -> Mistakes:
         yield config.refuse("resources.cpu", wrong, f"ask for at most {left.millicpu}m")
     if said.memory is not None and quantities.mib(said.memory) > left.memory_mib:
         yield config.refuse("resources.memory", wrong, f"ask for at most {left.memory_mib}Mi")
+
+
+@rule
+def ray_version_is_right(request: JobRequest) -> Mistakes:
+    """Yield a release other than that of an image whose build, source or tag says which it has."""
+    if not isinstance(request.job, RayJob):
+        return
+    image, build = registries.parse_reference(request.job.image or ""), request.build
+    if build is not None:
+        release = facts.OF_BUILDS.get(build.dockerfile)
+    else:
+        release = image and advisories.release_in(image, "ray")
+    if release not in (None, request.job.ray_version):
+        wrong = f"image {request.job.image} has another"
+        yield config.refuse("ray_version", wrong, f"write {release}")
 
 
 @rule

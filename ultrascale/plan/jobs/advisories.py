@@ -44,7 +44,7 @@ def images_have_few_advisories(job: config.ServiceJob) -> Mistakes:
 
 def _affecting(job: config.ServiceJob) -> tuple[Advisory, ...]:
     image = registries.parse_reference(job.image or "")
-    release = None if image is None else advisories.vllm_release(image)
+    release = None if image is None else advisories.release_in(image, _PACKAGE)
     if release is None:
         return ()
     words = (word.partition("=")[0].replace("_", "-") for word in vllm.serve_command(job))
