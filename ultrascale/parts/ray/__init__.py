@@ -28,6 +28,7 @@ class _Part(Part[FileKeys, Plan]):
     job_kind = RayJob
     controller_namespaces = (facts.NAMESPACE,)
     has_workloads = True
+    has_checks = True
     controllers_in = "plan"
     charts = (
         HelmChart(
