@@ -41,11 +41,11 @@ def roles(trainer: Sequence[str] = (), rollout: Sequence[str] = (), **more: Any)
 @pytest.mark.parametrize(
     ("recipe", "first"),
     [
-        ("sft", ["sft", "--fsdp=True"]),
-        ("sft-lora", ["sft", "--use_peft", "--fsdp=True"]),
-        ("dpo", ["dpo", "--fsdp=True"]),
-        ("distill", ["distillation", "--fsdp=True"]),
-        ("grpo", ["grpo", "--use_vllm=True", "--vllm_mode=colocate", "--fsdp=True"]),
+        ("sft", ["sft", "--fsdp"]),
+        ("sft-lora", ["sft", "--use_peft", "--fsdp"]),
+        ("dpo", ["dpo", "--fsdp"]),
+        ("distill", ["distillation", "--fsdp"]),
+        ("grpo", ["grpo", "--use_vllm=True", "--vllm_mode=colocate", "--fsdp"]),
     ],
 )
 def test_a_method_starts_trls_script_under_the_launcher_that_knows_its_end(

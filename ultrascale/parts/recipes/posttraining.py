@@ -120,7 +120,7 @@ def plan_posttraining(request: JobRequest, share: NodeShare | None) -> ProgramPl
         args += ["--use_vllm=True", *_generation(request)]
     devices = job.nodes * (job.processes_per_node or device.count)
     if devices > 1 and "fsdp" not in stated.by_name:
-        args.append("--fsdp=True")
+        args.append("--fsdp")
     model, purpose = model_of(job), "lora" if method.options else "fine-tune"
     size = 0 if model is None else memory.checkpoint_bytes(model, purpose)
     return ProgramPlan(
