@@ -94,15 +94,11 @@ def _speeds(_: Sequence[str]) -> str:
             # The first of the largest types.
             plan, name = max(fitting, key=lambda pair: pair[0].devices)
             lines.append(
-                f"| `{recipe.name}` | {device} | {plan.nodes} `{name}` | {_interval(plan)} | "
-                f"{_predicted(plan)} | {_published(layout.speed)} |"
+                f"| `{recipe.name}` | {device} | {plan.nodes} `{name}` | "
+                f"{span(interval_in_bucket(plan))} | {_predicted(plan)} | "
+                f"{_published(layout.speed)} |"
             )
     return "\n".join(lines) + "\n"
-
-
-def _interval(plan: RecipePlan) -> str:
-    seconds = interval_in_bucket(plan)
-    return span(seconds) if seconds else "never"
 
 
 def _predicted(plan: RecipePlan) -> str:

@@ -33,24 +33,22 @@ def test_a_recipe_shows_its_degrees_on_each_type(ultrascale: Ultrascale) -> None
 
 
 def test_a_recipe_shows_its_learning_rate_and_where_that_comes_from(ultrascale: Ultrascale) -> None:
-    tuned = ultrascale("recipes", "qwen3-8b").stdout
-    adapters = ultrascale("recipes", "llama3-8b-lora").stdout
-    evaluated = json.loads(ultrascale("recipes", "llama3-8b-evaluate", "--json").stdout)
-    assert "on GPUs learning rate 2e-05 after 15 steps of warm-up; in the last 90% of the" in tuned
-    assert "https://github.com/pytorch/torchtune/blob/v0.6.1/recipes/configs/llama3_1/" in adapters
-    assert evaluated["schedule"] is None
+    shown = ultrascale("recipes", "llama3-405b").stdout
+    schedule = json.loads(ultrascale("recipes", "llama3-405b", "--json").stdout)["schedule"]
+    assert "on GPUs learning rate 8e-05 after 600 steps of warm-up, then linear to 0" in shown
+    assert schedule == {"rate": 8e-05, "warmup": 600}
 
 
 def test_a_type_on_which_a_recipe_does_not_fit_is_shown_when_it_is_asked_for(
     ultrascale: Ultrascale,
 ) -> None:
-    one = json.loads(ultrascale("recipes", "llama3-8b", "--type", "p5.4xlarge", "--json").stdout)[
+    one = json.loads(ultrascale("recipes", "llama3-405b", "--type", "p5.4xlarge", "--json").stdout)[
         "types"
     ]
-    every = json.loads(ultrascale("recipes", "qwen3-8b", "--json").stdout)["types"]
+    every = json.loads(ultrascale("recipes", "llama3-405b", "--json").stdout)["types"]
     assert one.keys() == {"p5.4xlarge"}
     assert "p5.4xlarge" not in every
-    shown = ultrascale("recipes", "qwen3-8b", "--type", "p5.4xlarge").stdout
+    shown = ultrascale("recipes", "llama3-405b", "--type", "p5.4xlarge").stdout
     assert " of 76: too small" in shown
 
 
@@ -61,8 +59,8 @@ def test_a_type_on_which_a_recipe_does_not_fit_is_shown_when_it_is_asked_for(
         (("--type", "m7i.large"), "--type: no recipe is for m7i.large; use NVIDIA A100 (p4d."),
         (("--type", "p9.large"), "--type: unknown instance type 'p9.large'; did you mean "),
         (
-            ("llama3-8b-lora", "--type", "trn2.48xlarge"),
-            "--type: llama3-8b-lora is not for trn2.48xlarge; use NVIDIA A100 (p4d.",
+            ("llama3-405b", "--type", "trn2.48xlarge"),
+            "--type: llama3-405b is not for trn2.48xlarge; use NVIDIA H100 (p5.",
         ),
     ],
 )
@@ -79,4 +77,6 @@ def test_methods_of_post_training_are_listed_by_purpose(ultrascale: Ultrascale) 
     assert "prompt, chosen, rejected" in ultrascale("recipes", "--purpose", "dpo").stdout
     (adapters,) = json.loads(ultrascale("recipes", "sft-lora", "--json").stdout)
     assert adapters["script"] == "sft"
+    pretrained = json.loads(ultrascale("recipes", "--purpose", "pre-train", "--json").stdout)
+    assert [row["name"] for row in pretrained if row["purpose"] == "pre-train"] == [*RECIPES]
     assert ultrascale("recipes", "--purpose", "nothing").returncode == 64

@@ -162,7 +162,7 @@ def test_a_save_is_each_half_hour_each_write_or_each_failure_at_the_ends() -> No
 
 
 def test_a_bucket_gives_what_processes_send_and_what_a_prefix_takes() -> None:
-    one = told(sent(BUCKET, args=["--data=s3://tokens"], recipe="llama3-8b-lora", nodes=1))
+    one = told(sent(BUCKET, args=["--data=s3://tokens"], recipe="llama3-8b", nodes=1))
     many = told(sent(BUCKET, args=["--data=s3://tokens"]))
     assert "10.0 GB/s = min(1 node * min(8 processes * 1.25 GB/s, 12.5 GB/s), " in one
     assert "160.0 GB/s = min(16 nodes" in many
@@ -207,7 +207,7 @@ def test_a_fleet_that_fails_more_often_saves_more_often() -> None:
 def test_training_that_waits_for_the_whole_write_is_told_so() -> None:
     sixteen = {"min": 16, "max": 16}
     trainium = pool_document(instance_types=["trn2.48xlarge"], nodes=sixteen)
-    one = JOB | {"recipe": "qwen3-8b", "nodes": 1, "durable": True}
+    one = JOB | {"recipe": "llama3-8b", "nodes": 1, "durable": True, "args": ["--config=mine"]}
     job = prepared(job_cluster(trainium, storage=LUSTRE), one)
     assert "training waits for all of it" in told(job)
     assert "training waits for at most 5 s of it" in told(sent(LUSTRE))

@@ -10,16 +10,13 @@ from tests.support.folders import ROOT
 from ultrascale.catalog.language_models import known_models
 from ultrascale.catalog.transformers import Transformer
 from ultrascale.parts.recipes.memory import Division, checkpoint_bytes, memory_of
-from ultrascale.parts.recipes.table import Purpose
 
 GIB = 2**30
 LLAMA3_8B, LLAMA3_70B, LLAMA3_405B, QWEN3_8B, QWEN3_32B, QWEN3_30B_A3B = known_models().values()
 # TorchTitan of December 2024 computed the scores of a whole batch at once.
 _ONES = ("tensor", "pipeline", "context", "expert", "replicate", "local_batch")
 _ALONE: dict[str, Any] = dict.fromkeys(_ONES, 1)
-PLAIN = Division(
-    purpose="pre-train", shard=8, sequence=8192, recomputation="full", loss_chunks=1, **_ALONE
-)
+PLAIN = Division(shard=8, sequence=8192, recomputation="full", loss_chunks=1, **_ALONE)
 SELECTIVE = replace(PLAIN, local_batch=2, recomputation="selective")
 TENSOR = replace(PLAIN, tensor=8, shard=32, local_batch=16)
 # By default it made as many passes of a batch as there are stages.
@@ -117,11 +114,11 @@ def test_recomputation_takes_memory_of_activations_alone() -> None:
     assert plans[0].states == plans[2].states
 
 
-@pytest.mark.parametrize(
-    ("purpose", "gigabytes"), [("pre-train", 96.4), ("lora", 32.2), ("evaluate", 0)]
-)
-def test_a_checkpoint_holds_the_moments_of_what_learns(purpose: Purpose, gigabytes: float) -> None:
-    assert checkpoint_bytes(LLAMA3_8B, purpose) / 1e9 == pytest.approx(gigabytes, abs=0.1)
+@pytest.mark.parametrize(("adapters", "gigabytes"), [(False, 96.4), (True, 32.2)])
+def test_a_checkpoint_holds_the_moments_of_what_learns(adapters: bool, gigabytes: float) -> None:
+    size = checkpoint_bytes(LLAMA3_8B, adapters=adapters)
+
+    assert size / 1e9 == pytest.approx(gigabytes, abs=0.1)
 
 
 def test_the_page_shows_what_the_formula_gives() -> None:

@@ -16,7 +16,6 @@ class RecipePlan(Frozen):
 
     name: str  # Its name
     model: str  # Model that it trains
-    purpose: str  # What it does with the model
     engine: str  # Program that runs it, with its version
     accelerator: str  # Accelerator of its nodes
     nodes: int  # Nodes
@@ -142,7 +141,6 @@ def chosen_of(recipe: Recipe, device: Device | None, job: config.TrainingJob) ->
             named, degrees, made = f"{named} x shard", f"{degrees} x {shard}", others * shard
         return f"{devices} devices, which {named} = {degrees} = {made} does not make up"
     division = Division(
-        purpose=recipe.purpose,
         tensor=layout.tensor,
         pipeline=layout.pipeline,
         context=layout.context,
@@ -153,7 +151,8 @@ def chosen_of(recipe: Recipe, device: Device | None, job: config.TrainingJob) ->
         local_batch=layout.local_batch,
         microbatch=stated.number(options.MICROBATCH, 1),
         recomputation=layout.recomputation,
-        compiled=_is_compiled(recipe, device, stated),
+        # It takes minutes at each start.
+        compiled=not device.is_neuron and options.NOT_COMPILED not in stated,
     )
     return Chosen(
         recipe=recipe,
@@ -166,13 +165,6 @@ def chosen_of(recipe: Recipe, device: Device | None, job: config.TrainingJob) ->
         layout=layout,
         float8=_in_float8(recipe, device, stated),
     )
-
-
-def _is_compiled(recipe: Recipe, device: Device, stated: options.Options) -> bool:
-    """Return whether torch.compile makes the layers: it takes minutes at each start."""
-    if device.is_neuron or options.NOT_COMPILED in stated:
-        return False
-    return recipe.purpose != "evaluate" or options.COMPILE in stated
 
 
 def _in_float8(recipe: Recipe, device: Device, stated: options.Options) -> bool:
@@ -190,7 +182,6 @@ def plan_of(chosen: Chosen) -> RecipePlan:
     return RecipePlan(
         name=chosen.recipe.name,
         model=model.name,
-        purpose=chosen.recipe.purpose,
         engine=engine,
         accelerator=chosen.device.name,
         nodes=chosen.nodes,
@@ -208,7 +199,7 @@ def plan_of(chosen: Chosen) -> RecipePlan:
         steps=chosen.steps,
         parameters=model.parameters,
         memory=chosen.memory,
-        checkpoint_bytes=memory.checkpoint_bytes(model, chosen.recipe.purpose),
+        checkpoint_bytes=memory.checkpoint_bytes(model),
         compiled=division.compiled,
         float8=chosen.float8,
         step_seconds=seconds,
@@ -235,7 +226,7 @@ def _step_seconds(chosen: Chosen) -> tuple[float, str]:
     A published speed counts as its share of the device's peak, so that other lengths and numbers
     of devices follow from it. A token takes 2 operations for each parameter that it passes
     through, and 4 for each layer, head width and token that it attends to; gradients take twice as
-    much. Those of parameters that do not learn are not computed.
+    much.
 
     Source: https://arxiv.org/abs/2204.02311 (appendix B)
     """
@@ -260,8 +251,4 @@ def _operations(recipe: Recipe, sequence: int) -> float:
     """Return the operations of a token in a sequence of a length."""
     model = recipe.model
     attention = 4 * model.layers * model.query_width * sequence
-    forward = 2 * model.active_parameters
-    return {
-        "evaluate": forward + attention,
-        "lora": 2 * forward + 3 * attention,
-    }.get(recipe.purpose, 3 * (forward + attention))
+    return 3 * (2 * model.active_parameters + attention)

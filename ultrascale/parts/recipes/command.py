@@ -17,7 +17,7 @@ from ultrascale.frozen import to_document
 from ultrascale.parts.recipes.chosen import RecipePlan, on_type
 from ultrascale.parts.recipes.posttraining import ENGINE
 from ultrascale.parts.recipes.section import METHOD_OF, Method
-from ultrascale.parts.recipes.table import DEVICES, NEURON_ENGINE, RECIPES, Recipe, Schedule
+from ultrascale.parts.recipes.table import DEVICES, NEURON_ENGINE, RECIPES, Recipe
 from ultrascale.plan.jobs import checkpoints
 from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.jobs.devices import device_of_type
@@ -25,17 +25,18 @@ from ultrascale.plan.jobs.devices import device_of_type
 _GIB = 2**30
 _GB = 10**9
 _DEFAULT = "p5.48xlarge"
+_PURPOSE = "pre-train"
 _ESTIMATES = (
     "seconds of a step follow from published speeds, and are unknown without one; `saved each` is "
     "for nodes that write to S3, by the published failure rate"
 )
 
 _COLUMNS = (
-    *("recipe", "model", "for", "nodes", "tokens a step", "GiB of a device", "s a step"),
+    *("recipe", "model", "nodes", "tokens a step", "GiB of a device", "s a step"),
     *("checkpoint GB", "saved each"),
 )
 # Columns that answer which recipe, on how many nodes, and how fast; they fit 80 characters.
-_FIRST = (0, 2, 3, 5, 6)
+_FIRST = (0, 2, 4, 5)
 
 
 def _recipes(incomplete: str) -> Sequence[str]:
@@ -79,11 +80,8 @@ def recipes_command(
     spec = _instance_spec(instance_type)
     plans = (on_type(recipe, spec) for recipe in RECIPES.values())
     rows = {plan.name: plan for plan in plans if plan is not None}
-    if purpose is not None:
-        rows = {name: plan for name, plan in rows.items() if plan.purpose == purpose}
-        if not rows:
-            known = dict.fromkeys([plan.purpose for plan in RECIPES.values()])
-            raise UsageError([f"--purpose: none such, use {', '.join([*known, *METHOD_OF])}"])
+    if purpose not in (None, _PURPOSE):
+        raise UsageError([f"--purpose: none such, use {', '.join([_PURPOSE, *METHOD_OF])}"])
     if not rows:
         raise UsageError(
             [f"--type: no recipe is for {instance_type}; use {_accelerators(DEVICES)}"]
@@ -145,7 +143,7 @@ def _print_recipe(recipe: Recipe, instance_type: str | None, *, as_json: bool) -
     plans = _plans_by_type(recipe, instance_type)
     if as_json:
         document = {name: _document(planned) for name, planned in plans.items()}
-        schedule = None if recipe.schedule is None else to_document(recipe.schedule)
+        schedule = to_document(recipe.schedule)
         shown = {"recipe": recipe.name, "schedule": schedule, "types": document}
         typer.echo(json.dumps(shown, indent=2))
         return
@@ -172,17 +170,14 @@ def _lines_of(recipe: Recipe, plans: Sequence[RecipePlan]) -> Iterator[str]:
     """Yield the lines about a recipe that hold for all types."""
     model = recipe.model
     (size,) = {plan.checkpoint_bytes for plan in plans}
-    yield f"{recipe.name}: {recipe.purpose} of {model.name}, {model.parameters / 1e9:,.1f} billion"
+    yield f"{recipe.name}: pre-trains {model.name}, {model.parameters / 1e9:,.1f} billion"
     yield f"  {recipe.global_batch} sequences of {recipe.sequence:,} tokens a step:"
     yield f"  {recipe.tokens_per_step:,} tokens, {recipe.steps:,} steps"
-    nodes = "1 node" if recipe.nodes == 1 else f"{recipe.nodes} nodes"
-    yield f"  {nodes} where the job states none"
-    yield f"  checkpoints of {size / _GB:,.0f} GB" if size else "  no checkpoints"
+    yield f"  {recipe.nodes} nodes where the job states none"
+    yield f"  checkpoints of {size / _GB:,.0f} GB"
     yield f"  follows {recipe.source}"
-    if recipe.schedule is not None:
-        yield f"  on GPUs {_rate_text(recipe.schedule)}"
-        if recipe.schedule.source:
-            yield f"  which follows {recipe.schedule.source}"
+    rate, warmup = recipe.schedule.rate, recipe.schedule.warmup
+    yield f"  on GPUs learning rate {rate:g} after {warmup} steps of warm-up, then linear to 0"
     for source in sorted({plan.follows for plan in plans} - {""}):
         yield f"  published run: {source}"
 
@@ -211,20 +206,10 @@ def _table_of_types(plans: Mapping[str, RecipePlan]) -> Table:
             plan.recomputation,
             _gib(plan),
             _seconds_text(plan),
-            span(seconds) if seconds else "",
+            span(seconds),
             "yes" if plan.follows else "none",
         )
     return table
-
-
-def _rate_text(schedule: Schedule) -> str:
-    """Return the learning rate of a recipe in words."""
-    share = schedule.decay_share
-    when = "after that" if share is None else f"in the last {share:.0%} of the steps"
-    return (
-        f"learning rate {schedule.rate:g} after {schedule.warmup} steps of warm-up; {when} "
-        f"{schedule.decay} decay to {schedule.least:.0%} of it"
-    )
 
 
 def _row(plan: RecipePlan) -> tuple[str, ...]:
@@ -232,13 +217,12 @@ def _row(plan: RecipePlan) -> tuple[str, ...]:
     return (
         plan.name,
         plan.model,
-        plan.purpose,
         str(plan.nodes),
         f"{plan.tokens_per_step:,}",
         _gib(plan),
         _seconds_text(plan),
-        f"{plan.checkpoint_bytes / _GB:,.0f}" if plan.checkpoint_bytes else "",
-        span(seconds) if seconds else "",
+        f"{plan.checkpoint_bytes / _GB:,.0f}",
+        span(seconds),
     )
 
 
@@ -254,15 +238,14 @@ def _gib(plan: RecipePlan) -> str:
 def _document(plan: RecipePlan) -> Mapping[str, object]:
     document: dict[str, object] = to_document(plan)
     return document | {
+        "purpose": _PURPOSE,
         "tokens_per_step": plan.tokens_per_step,
         "checkpoint_interval_seconds": round(interval_in_bucket(plan)),
     }
 
 
 def interval_in_bucket(plan: RecipePlan) -> float:
-    """Return the seconds between checkpoints of a recipe that its nodes write to S3; 0 for none."""
-    if not plan.checkpoint_bytes:
-        return 0.0
+    """Return the seconds between checkpoints of a recipe that its nodes write to S3."""
     rate = checkpoints.bucket_bandwidth(
         nodes=plan.nodes, processes=plan.devices // plan.nodes, size=plan.checkpoint_bytes
     )

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ultrascale.catalog.transformers import Transformer
 from ultrascale.frozen import Frozen
-from ultrascale.parts.recipes.table import LORA_RANK, Purpose, Recomputation
+from ultrascale.parts.recipes.table import Recomputation
 
 # BF16 for results and for gathered parameters, FP32 for kept values.
 _HALF, _FULL = 2, 4
@@ -27,6 +27,9 @@ _HALF, _FULL = 2, 4
 TRAINED_BYTES, FROZEN_BYTES = 16, 4
 # FP32 parameter and two moments.
 _SAVED_BYTES = 12
+# Rank of adapters of attention's matrices, the default of TRL's `--lora_r`.
+# Source: https://github.com/huggingface/trl/blob/v1.16.0/trl/trainer/model_config.py
+_LORA_RANK = 16
 # BF16 scores, their FP32 copy and its gradient.
 _LOGIT_BYTES = _HALF + 2 * _FULL
 LOSS_CHUNKS = 8
@@ -69,7 +72,6 @@ class MemoryPlan(Frozen):
 class Division(Frozen):
     """A model on devices."""
 
-    purpose: Purpose  # What is done with the model
     tensor: int  # Devices that share each matrix
     pipeline: int  # Groups of layers one after another
     context: int  # Devices that share each sequence
@@ -82,6 +84,7 @@ class Division(Frozen):
     microbatch: int = 1  # Sequences of a pipeline's pass
     loss_chunks: int = LOSS_CHUNKS  # Parts of a batch whose scores are computed one after another
     compiled: bool = False  # Whether torch.compile makes the layers
+    adapters: bool = False  # Whether low-rank adapters of attention learn, and nothing else
 
     @property
     def others(self) -> int:
@@ -116,15 +119,11 @@ def memory_of(model: Transformer, division: Division, *, device_bytes: int) -> M
     return replace(most, device=int(device_bytes * USABLE))
 
 
-def checkpoint_bytes(model: Transformer, purpose: Purpose) -> int:
+def checkpoint_bytes(model: Transformer, *, adapters: bool = False) -> int:
     """Return the size of a checkpoint: FP32 parameters, and the moments of those that learn."""
-    match purpose:
-        case "evaluate":
-            return 0
-        case "lora":
-            return FROZEN_BYTES * model.parameters + _SAVED_BYTES * _adapters(model)
-        case _:
-            return _SAVED_BYTES * model.parameters
+    if adapters:
+        return FROZEN_BYTES * model.parameters + _SAVED_BYTES * _adapters(model)
+    return _SAVED_BYTES * model.parameters
 
 
 def _stages(pipeline: int) -> Iterator[_Stage]:
@@ -175,10 +174,10 @@ def _states(model: Transformer, division: Division, layers: int, stage: _Stage) 
     dense = layers * model.dense_layer_parameters + _ends(model, stage)
     held = dense / (shared * division.tensor)
     held += layers * model.expert_layer_parameters / experts_shared
-    if division.purpose == "lora":
-        adapters = TRAINED_BYTES * _adapters(model) * layers / model.layers
-        return held * FROZEN_BYTES + adapters / shared
-    return held * (FROZEN_BYTES if division.purpose == "evaluate" else TRAINED_BYTES)
+    if not division.adapters:
+        return held * TRAINED_BYTES
+    adapters = TRAINED_BYTES * _adapters(model) * layers / model.layers
+    return held * FROZEN_BYTES + adapters / shared
 
 
 def _gathered(model: Transformer, division: Division, layers: int, stage: _Stage) -> float:
@@ -186,7 +185,7 @@ def _gathered(model: Transformer, division: Division, layers: int, stage: _Stage
 
     Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/distributed/fsdp.py
     """
-    learns = division.purpose in ("pre-train", "fine-tune")
+    learns = not division.adapters
     layer = model.dense_layer_parameters / division.tensor
     layer += model.expert_layer_parameters / division.expert
     ends = _ends(model, stage) / division.tensor
@@ -202,8 +201,6 @@ def _activations(model: Transformer, division: Division, layers: int, stage: _St
     whole = _HALF * tokens * every / division.tensor
     # Sequence parallelism keeps a part of each sequence, and gathers it for each matrix.
     copies = 3 * _HALF * tokens * model.hidden if division.tensor > 1 else 0
-    if division.purpose == "evaluate":
-        return whole + copies
     width = {"full": model.hidden, "selective": _kept_width(model), "none": every}
     kept = _HALF * tokens * width[division.recomputation] / division.tensor
     waiting = {"only": 1, "last": 1, "first": division.pipeline, "middle": division.pipeline - 1}
@@ -238,4 +235,4 @@ def _kept_width(model: Transformer) -> int:
 def _adapters(model: Transformer) -> int:
     """Return the parameters of low-rank adapters of the two matrices of attention."""
     ends = 2 * model.hidden + model.attention_width + model.query_width
-    return model.layers * LORA_RANK * ends
+    return model.layers * _LORA_RANK * ends

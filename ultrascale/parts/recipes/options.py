@@ -17,7 +17,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.parts.recipes.table import Recomputation
 
 RECOMPUTATION = "--activation-checkpoint"
-DATA, WEIGHTS, CONFIG, RECIPE = "--data", "--load", "--config", "--recipe"
+DATA, CONFIG, RECIPE = "--data", "--config", "--recipe"
 KEEP, KEPT = "--keep", 3  # Checkpoints that stay, and their default
 INTERVAL = "--checkpoint.interval"  # In steps
 FOLDER, SAVES = "--dump_folder", "checkpoint.enable"

@@ -17,7 +17,6 @@ from ultrascale.plan.model.jobs import ProgramPlan
 Mistakes = Iterator[config.Mistake]
 
 _GIB = 2**30
-_LEARNS_FROM_WEIGHTS = ("fine-tune", "lora", "evaluate")
 
 
 def plan_program(request: JobRequest, share: NodeShare | None) -> ProgramPlan | None:
@@ -53,14 +52,12 @@ def largest_program(device: Device, nodes: int) -> ProgramPlan | None:
     fitting = (
         recipe
         for recipe in recipes.RECIPES.values()
-        if recipe.purpose == "pre-train"
-        and device.name in recipe.layouts
-        and memory.TRAINED_BYTES * recipe.model.parameters <= held
+        if device.name in recipe.layouts and memory.TRAINED_BYTES * recipe.model.parameters <= held
     )
     largest = max(fitting, key=lambda recipe: recipe.model.parameters, default=None)
     if largest is None:
         return None
-    size = memory.checkpoint_bytes(largest.model, largest.purpose)
+    size = memory.checkpoint_bytes(largest.model)
     return ProgramPlan(
         script=recipes.PROGRAM,
         image=None,
@@ -88,13 +85,12 @@ def _notes(plan: RecipePlan) -> Iterator[str]:
     experts = f", experts shared by {plan.expert}" if plan.expert > 1 else ""
     degrees = f" = {plan.degrees}" if plan.degrees else ""
     made = ", compiled" * plan.compiled + ", in Float8" * plan.float8
-    saved = f"checkpoints of {plan.checkpoint_bytes / 1e9:,.0f} GB"
     yield (
         f"Recipe {plan.name} ({plan.engine}): {plan.model} on {plan.devices} devices"
         f"{degrees}{experts}{made}; {plan.tokens_per_step:,} tokens a step "
         f"{_step_text(plan)}; {plan.memory.total / _GIB:,.0f} of "
         f"{plan.memory.device / _GIB:,.0f} GiB of each device; "
-        f"{saved if plan.checkpoint_bytes else 'no checkpoints'}."
+        f"checkpoints of {plan.checkpoint_bytes / 1e9:,.0f} GB."
     )
     if plan.engine == recipes.NEURON_ENGINE:
         yield (
@@ -131,10 +127,7 @@ def _places(request: JobRequest, recipe: Recipe, device: Device) -> Mapping[str,
     if not request.mounts:
         return {}
     volume = request.mounts[0].mount_path.rstrip("/")
-    places = {options.DATA: f"{volume}/tokens/{recipe.family}"}
-    if recipe.purpose in _LEARNS_FROM_WEIGHTS:
-        places[options.WEIGHTS] = f"{volume}/models/{recipe.model.folder}"
-    return places
+    return {options.DATA: f"{volume}/tokens/{recipe.family}"}
 
 
 def arguments_of(chosen: Chosen, stated: Sequence[str], places: Mapping[str, str]) -> Iterator[str]:
@@ -149,7 +142,7 @@ def arguments_of(chosen: Chosen, stated: Sequence[str], places: Mapping[str, str
     division, neuron = chosen.division, chosen.device.is_neuron
     if neuron:
         yield f"--module={recipes.NEURON_MODULES}.{chosen.recipe.family}"
-        words = {options.CONFIG: chosen.layout.config, **places}
+        words = {**places}
         if options.FOLDER in places and options.SAVES not in known:
             yield f"--{options.SAVES}"
         if known.names_folder:

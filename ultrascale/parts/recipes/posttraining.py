@@ -121,8 +121,8 @@ def plan_posttraining(request: JobRequest, share: NodeShare | None) -> ProgramPl
     devices = job.nodes * (job.processes_per_node or device.count)
     if devices > 1 and "fsdp" not in stated.by_name:
         args.append("--fsdp")
-    model, purpose = model_of(job), "lora" if method.options else "fine-tune"
-    size = 0 if model is None else memory.checkpoint_bytes(model, purpose)
+    model, adapters = model_of(job), bool(method.options)
+    size = 0 if model is None else memory.checkpoint_bytes(model, adapters=adapters)
     return ProgramPlan(
         script=PROGRAM,
         image=image,
@@ -197,7 +197,7 @@ def memory_of(
     shard = job.nodes * (job.processes_per_node or device.count)
     recomputed = (stated.text("gradient_checkpointing") or "True").lower() not in ("false", "0")
     division = Division(
-        purpose="lora" if method.options else "fine-tune",
+        adapters=bool(method.options),
         tensor=1,
         pipeline=1,
         context=1,

@@ -12,7 +12,7 @@ from ultrascale.parts.recipes.memory import Division
 from ultrascale.parts.recipes.options import Options
 from ultrascale.parts.recipes.plan import plan_program
 from ultrascale.parts.recipes.section import recipe_of
-from ultrascale.parts.recipes.table import FLOAT8_DEVICES, RECIPES, Layout, Recipe
+from ultrascale.parts.recipes.table import FLOAT8_DEVICES, RECIPES, Recipe
 from ultrascale.plan.jobs.checkpoints import too_small_file_system
 from ultrascale.plan.jobs.devices import Device, smallest_device
 from ultrascale.plan.jobs.nodes import NodeShare
@@ -60,7 +60,7 @@ def recipe_suits_its_nodes(
         yield config.refuse(_KEY, problem, todo)
         return
     if device.is_neuron:
-        yield from _on_neuron(request, recipe.layouts[device.name], stated)
+        yield from _on_neuron(request, stated)
     else:
         yield from options.mistaken_words(request.job.args)
         yield from _names_another(stated)
@@ -103,10 +103,10 @@ def _has_data(request: JobRequest, stated: Options) -> Mistakes:
         yield config.refuse(_KEY, problem, todo)
 
 
-def _on_neuron(request: JobRequest, layout: Layout, stated: Options) -> Mistakes:
+def _on_neuron(request: JobRequest, stated: Options) -> Mistakes:
     """Yield features that TorchTitan Neuron, which is not ours, lacks."""
     named = stated.get(options.CONFIG)
-    if not (layout.config if named is None else named.value):
+    if named is None or not named.value:
         problem = "no configuration of TorchTitan Neuron that a source names for this model"
         todo = "add --config=NAME of your image to args"
         yield config.refuse(_KEY, problem, todo)

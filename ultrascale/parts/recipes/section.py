@@ -38,6 +38,13 @@ METHOD_OF: Mapping[str, Method] = MappingProxyType(
 )
 """Methods of post-training, by the name of their recipe."""
 
+FORMER: Mapping[str, tuple[str, str]] = MappingProxyType(
+    msgspec.json.decode(
+        Path(__file__).with_name("former.json").read_bytes(), type=dict[str, tuple[str, str]]
+    )
+)
+"""Recipe and model in the place of recipes that are gone."""
+
 RecipeName = Annotated[str, config.known_in_schema(lambda: [*RECIPES, *METHOD_OF])]
 ModelName = Annotated[str, config.known_in_schema(known_models)]
 
@@ -84,7 +91,12 @@ def recipe_is_the_program(job: config.TrainingJob) -> config.Mistakes:
     if recipe is None:
         return
     known = [*RECIPES, *METHOD_OF]
-    if recipe not in known:
+    if recipe in FORMER:
+        name, model = FORMER[recipe]
+        problem = "gone: TRL's recipes go on from a model"
+        todo = f"write recipe: {name}, model: {model} and args: docs/post-training.md"
+        yield config.refuse("recipe", problem, todo)
+    elif recipe not in known:
         problem = "not one of `ultrascale recipes`"
         yield config.refuse("recipe", problem, config.near(recipe, known))
     if job.script is not None or job.command:

@@ -1,4 +1,4 @@
-"""Recipes: TorchTitan's settings to train a language model, by accelerator.
+"""Recipes: TorchTitan's settings to pre-train a language model, by accelerator.
 
 Batches, degrees and steps are defaults that options may change. A layout names the published run
 that it repeats; without a published run its memory and time are calculated, and it never ran.
@@ -16,7 +16,6 @@ from ultrascale.catalog.language_models import known_models
 from ultrascale.catalog.transformers import Transformer
 from ultrascale.frozen import Frozen
 
-Purpose = Literal["pre-train", "fine-tune", "lora", "evaluate"]
 Recomputation = Literal["none", "selective", "full"]
 
 ENGINE = "torchtitan 0.3.0"
@@ -79,40 +78,30 @@ class Layout(Frozen):
     expert: int = 1  # Devices that share the experts of a layer
     # Activations that are recomputed instead of kept.
     recomputation: Recomputation = "selective"
-    # Configuration of TorchTitan Neuron; empty on other devices, or without a source.
-    config: str = ""
     source: str = ""  # Published run of this layout; empty for our own layout, which never ran
     speed: Speed | None = None  # Published speed, with the same recomputation; None: unknown
 
 
 class Schedule(Frozen):
-    """Settings of AdamW, and the learning rate from the first step to the last, on GPUs."""
+    """Learning rate on GPUs; after the warm-up it falls along a line to 0 at the last step."""
 
     rate: float  # Learning rate after the warm-up
     warmup: int  # Steps in which it rises to ``rate``
-    decay: Literal["linear", "cosine"] = "linear"  # Curve along which it falls
-    # Share of all steps, at the end, in which it falls; None: all steps after the warm-up.
-    decay_share: float | None = None
-    least: float = 0.0  # Learning rate of the last step, as a share of ``rate``
-    weight_decay: float = 0.1  # Decay of the weights
-    betas: tuple[float, float] = (0.9, 0.95)  # Decays of the two moments
-    source: str = ""  # Configuration that states the settings; empty for the recipe's own
 
 
 class Recipe(Frozen):
-    """A way to train a model."""
+    """A way to pre-train a model."""
 
     name: str  # Name in the job file
-    purpose: Purpose  # Its task, such as pre-training
     model: Transformer  # The model
     sequence: int  # Tokens of a sequence
     global_batch: int  # Sequences of a step, on any number of nodes
     steps: int  # Steps of the whole run
     nodes: int  # Default number of nodes
+    schedule: Schedule  # Its learning rate
     # Layout by accelerator, in the catalog's names.
     layouts: Mapping[str, Layout] = field(default_factory=dict[str, Layout])
     source: str = ""  # Configuration of TorchTitan on which it is based
-    schedule: Schedule | None = None  # Its optimizer and learning rate; None without training
     float8: bool = False  # Whether matrices are multiplied in Float8, as in the published runs
 
     @property
@@ -126,12 +115,6 @@ class Recipe(Frozen):
         return self.sequence * self.global_batch
 
 
-# Rank of adapters of attention's matrices, the default of `ultrascale_training.titan`. The paper
-# finds that a higher rank adds little.
-# Source: https://arxiv.org/abs/2106.09685 (4.2, 7.2)
-LORA_RANK = 16
-
-
 def _recorded() -> Iterator[Recipe]:
     models = known_models()
     stated = Path(__file__).with_name("recipes.json").read_bytes()
@@ -139,9 +122,8 @@ def _recorded() -> Iterator[Recipe]:
         yield msgspec.convert({**recipe, "model": models[str(recipe["model"])]}, Recipe)
 
 
-# Llama 3 was trained with 4 M tokens a step at first, and with 16 M later on. Rates of adapters are
-# torchtune's: as there, the scale of an adapter is its alpha divided by its rank. 0.55 of the peak
-# is the middle of what TorchTitan reports for 8B and 70B of Llama 3 on 64 A100.
+# Llama 3 was trained with 4 M tokens a step at first, and with 16 M later on. 0.55 of the peak is
+# the middle of what TorchTitan reports for 8B and 70B of Llama 3 on 64 A100.
 # Source: https://arxiv.org/abs/2407.21783 (3.4.1)
 RECIPES: Mapping[str, Recipe] = MappingProxyType({recipe.name: recipe for recipe in _recorded()})
 """All recipes, by name."""
