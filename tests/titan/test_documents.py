@@ -26,20 +26,20 @@ def test_an_answer_is_learned_from_a_question_that_an_end_token_ends(tmp_path: P
     dice = random.Random(1)
     for _ in range(6000):
         word = FIRST_WORD + dice.randrange(WORDS)
-        writer.add([ASKS, word, END, ANSWERS, word], [False, False, False, False, True])
+        writer.add([ASKS, word, END, ANSWERS, word])
     writer.close()
     given = arguments(
         *("llama3-toy", tmp_path / "data", tmp_path),
-        steps=40,
+        steps=80,
         training__seq_len=96,
         training__local_batch_size=8,
     )
 
     worlds.run(1, given, tmp_path)
 
-    # Of the two learned tokens, the end is certain and the word is asked for.
-    without_the_question = math.log(WORDS) / 2
-    assert losses(tmp_path)[40] < without_the_question / 10
+    # Of five tokens that follow, a word is drawn, another is asked for, and three are certain.
+    a_word = math.log(WORDS) / 5
+    assert losses(tmp_path)[80] < 1.2 * a_word
 
 
 @pytest.mark.parametrize("family", ["llama3", "qwen3"])

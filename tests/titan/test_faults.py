@@ -24,7 +24,7 @@ _OPTIONS: dict[str, object] = {"checkpoint__interval": 2, "training__global_batc
 def kept(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the output of a run with checkpoints of steps 2 and 4."""
     output = tmp_path_factory.mktemp("kept") / "run"
-    worlds.run(1, arguments("llama3-toy-lora", data, output, steps=4, **_OPTIONS), output)
+    worlds.run(1, arguments("llama3-toy", data, output, steps=4, **_OPTIONS), output)
     return output
 
 
@@ -35,7 +35,7 @@ def run(kept: Path, tmp_path: Path) -> Path:
 
 
 def going_on(data: Path, output: Path, **options: object) -> list[str]:
-    return arguments("llama3-toy-lora", data, output, steps=6, **(_OPTIONS | options))
+    return arguments("llama3-toy", data, output, steps=6, **(_OPTIONS | options))
 
 
 def test_a_flipped_bit_is_named_and_the_checkpoint_before_is_taken(data: Path, run: Path) -> None:
@@ -103,15 +103,11 @@ def test_a_second_run_in_its_output_ends_and_spoils_nothing(data: Path, run: Pat
 
 def test_what_makes_it_another_run_is_refused_all_at_once(data: Path, run: Path) -> None:
     given = going_on(data, run, training__seq_len=32, training__global_batch_size=6)
-    ended = worlds.fail(1, [*given, "--lora-rank=4"], run)
+    ended = worlds.fail(1, [*given, "--recipe=qwen3-toy"], run)
 
     assert ended.statuses == [2]
     told = [line.partition(":")[0] for line in ended.text().splitlines() if line.startswith("--")]
-    assert told == [
-        "--lora-rank, --lora-alpha",
-        "--training.seq_len",
-        "--training.global_batch_size",
-    ]
+    assert told == ["--recipe", "--training.seq_len", "--training.global_batch_size"]
 
 
 def test_other_data_are_refused_unless_they_are_wanted(run: Path, tmp_path: Path) -> None:

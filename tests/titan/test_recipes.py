@@ -48,7 +48,6 @@ def twice(output: Path) -> dict[int, set[float]]:
         pytest.param(
             "llama3-toy", {"parallelism__pipeline_parallel_degree": 2}, id="pipeline parallel"
         ),
-        pytest.param("llama3-toy-lora", {}, id="adapters"),
     ],
 )
 def test_a_killed_run_of_two_processes_goes_on_from_its_last_checkpoint(

@@ -35,18 +35,15 @@ from ultrascale_training.titan.tokens import (
 pytestmark = pytest.mark.training
 END = 0
 
-# Tokens of a document, and which of them are learned; None for all.
-_Document = tuple[Sequence[int], Sequence[bool] | None]
-
 
 def _write(
-    folder: Path, documents: Sequence[_Document], *, shard_tokens: int, seq_len: int
+    folder: Path, documents: Sequence[Sequence[int]], *, shard_tokens: int, seq_len: int
 ) -> TokenData:
     writer = TokenWriter(
         folder, vocabulary=100, end=END, tokenizer="none", shard_tokens=shard_tokens
     )
-    for tokens_of, learned in documents:
-        writer.add(tokens_of, learned)
+    for document in documents:
+        writer.add(document)
     writer.close()
     return TokenData(folder, read_token_index(folder), seq_len=seq_len)
 
@@ -54,8 +51,7 @@ def _write(
 def _dataset(
     folder: Path, documents: Sequence[Sequence[int]], *, shard_tokens: int = 1 << 20
 ) -> TokenData:
-    given_documents = [(document, None) for document in documents]
-    return _write(folder, given_documents, shard_tokens=shard_tokens, seq_len=4)
+    return _write(folder, documents, shard_tokens=shard_tokens, seq_len=4)
 
 
 def test_a_document_neither_predicts_nor_continues_the_one_before(tmp_path: Path) -> None:
@@ -79,34 +75,22 @@ def test_data_of_other_bounds_are_other_data(tmp_path: Path) -> None:
     assert one.fingerprint != two.fingerprint
 
 
-@st.composite
-def _documents(draw: st.DrawFn) -> list[_Document]:
-    tokens_of = st.lists(st.integers(0, 5), max_size=9)
-    return [
-        (document, draw(st.none() | st.lists(st.booleans(), min_size=size, max_size=size)))
-        for document in draw(st.lists(tokens_of, min_size=1, max_size=12))
-        for size in [len(document)]
-    ]
-
-
 class _Token(NamedTuple):
     document: int
     place: int
     token: int
-    learned: bool
 
 
 def _sequences(
-    documents: Sequence[_Document], *, shard_tokens: int, seq_len: int
+    documents: Sequence[Sequence[int]], *, shard_tokens: int, seq_len: int
 ) -> list[list[_Token]]:
     """Return the sequences, each with the token that follows it, by counting tokens one by one."""
     shards: list[list[_Token]] = [[]]
-    for number, (tokens_of, learned) in enumerate(documents):
+    for number, document in enumerate(documents):
         if len(shards[-1]) >= shard_tokens:
             shards.append([])
-        flags = [True] * len(tokens_of) if learned is None else learned
-        for place, (token, flag) in enumerate([*zip(tokens_of, flags, strict=True), (END, True)]):
-            shards[-1].append(_Token(number, place, token, flag))
+        for place, token in enumerate([*document, END]):
+            shards[-1].append(_Token(number, place, token))
     return [
         shard[start : start + seq_len + 1]
         for shard in shards
@@ -114,10 +98,14 @@ def _sequences(
     ]
 
 
-@given(documents=_documents(), shard_tokens=st.integers(1, 40), seq_len=st.integers(1, 12))
-@example(documents=[([END] * 3, None), ([END], None)], shard_tokens=40, seq_len=2)
+@given(
+    documents=st.lists(st.lists(st.integers(0, 5), max_size=9), min_size=1, max_size=12),
+    shard_tokens=st.integers(1, 40),
+    seq_len=st.integers(1, 12),
+)
+@example(documents=[[END] * 3, [END]], shard_tokens=40, seq_len=2)
 def test_sequences_are_those_that_a_count_of_tokens_gives(
-    documents: list[_Document], shard_tokens: int, seq_len: int
+    documents: list[list[int]], shard_tokens: int, seq_len: int
 ) -> None:
     expected = _sequences(documents, shard_tokens=shard_tokens, seq_len=seq_len)
     with TemporaryDirectory() as folder:
@@ -134,11 +122,24 @@ def test_sequences_are_those_that_a_count_of_tokens_gives(
     ]
     assert rows.labels.tolist() == [
         [
-            after.token if after.learned and after.document == each.document else IGNORED
+            after.token if after.document == each.document else IGNORED
             for each, after in pairwise(row)
         ]
         for row in expected
     ]
+
+
+def test_data_of_an_earlier_release_are_read_but_for_prompts(tmp_path: Path) -> None:
+    made = _dataset(tmp_path, [[5, 6, 7, 8]]).index
+    path = tmp_path / "tokens.json"
+    index = json.loads(path.read_text())
+    for name in (None, "learned-00000.npy"):
+        shards = [shard | {"learned": name} for shard in index["shards"]]
+        path.write_text(json.dumps(index | {"shards": shards}))
+        if name is None:
+            assert read_token_index(tmp_path) == made
+    with pytest.raises(TrainingError, match="is of prompts, which are not learned"):
+        read_token_index(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -162,12 +163,12 @@ def test_files_of_two_datasets_are_not_read_as_one(tmp_path: Path) -> None:
         data.rows([0])
 
 
-@pytest.mark.parametrize("kind", ["tokens", "documents", "learned"])
+@pytest.mark.parametrize("kind", ["tokens", "documents"])
 @pytest.mark.parametrize("left", [0, 40, 128, -1])
 def test_a_shard_that_was_cut_ends_a_run_at_its_start_and_not_after_days(
     kind: str, left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _write(tmp_path, [([1, 2, 3], [False, True, True])] * 9, shard_tokens=4, seq_len=2)
+    _write(tmp_path, [[1, 2, 3]] * 9, shard_tokens=4, seq_len=2)
     # Of a shard whose sum this worker does not read.
     file = tmp_path / f"{kind}-00007.npy"
     file.write_bytes(file.read_bytes()[:left])
@@ -181,12 +182,11 @@ def test_a_shard_that_was_cut_ends_a_run_at_its_start_and_not_after_days(
         check_shards(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["tokens", "documents", "learned"])
+@pytest.mark.parametrize("kind", ["tokens", "documents"])
 def test_a_flipped_bit_in_a_shard_is_named_at_a_start_or_by_a_look_at_all_of_it(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    documents = [([1, 2, 3, 4, 5], [False, True, True, True, True])] * 8
-    _write(tmp_path, documents, shard_tokens=12, seq_len=2)
+    _write(tmp_path, [[1, 2, 3, 4, 5]] * 8, shard_tokens=12, seq_len=2)
     _flip(tmp_path / f"{kind}-00001.npy")
 
     with pytest.raises(TrainingError, match=rf"{kind}-00001\.npy.* differ from what was written"):
@@ -289,11 +289,11 @@ def test_data_of_more_files_than_a_process_may_open_are_read(tmp_path: Path) -> 
     assert rows.inputs.shape == (178, 4)
 
 
-@pytest.mark.parametrize("kind", ["tokens", "documents", "learned"])
+@pytest.mark.parametrize("kind", ["tokens", "documents"])
 def test_the_first_worker_alone_looks_for_each_file_of_the_data(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _write(tmp_path, [([1, 2, 3], [False, True, True])] * 4, shard_tokens=4, seq_len=2)
+    _write(tmp_path, [[1, 2, 3]] * 4, shard_tokens=4, seq_len=2)
     (tmp_path / f"{kind}-00001.npy").unlink()
 
     with pytest.raises(TrainingError, match=rf"1 files .* missing, the first is {kind}-00001"):
@@ -301,16 +301,6 @@ def test_the_first_worker_alone_looks_for_each_file_of_the_data(
 
     monkeypatch.setenv("RANK", "7")
     assert len(read_token_index(tmp_path).shards) == 4
-
-
-def test_a_prompt_is_context_and_a_completion_is_learned(tokenizer: Path, tmp_path: Path) -> None:
-    source = tmp_path / "questions.jsonl"
-    source.write_text(json.dumps({"prompt": "what is two plus four", "completion": "six"}) + "\n")
-    output = tmp_path / "tokens"
-    prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={output}"])
-    rows = TokenData(output, read_token_index(output), seq_len=6).rows([0])
-    assert rows.inputs.tolist() == [[1, 2, 3, 4, 5, 6]]
-    assert rows.labels.tolist() == [[IGNORED] * 4 + [6, 0]]
 
 
 @pytest.mark.parametrize(
@@ -321,7 +311,8 @@ def test_a_prompt_is_context_and_a_completion_is_learned(tokenizer: Path, tmp_pa
         ("5", "1 record without text"),
         ('{"text": 5}', "1 record without text"),
         ('{"text": null}', "1 record without text"),
-        ('{"prompt": ["what"], "completion": "six"}', "1 record without text"),
+        ('{"prompt": "what", "completion": "six"}', r"1 record without text .* recipe sft trains"),
+        ('{"messages": [{"content": "two"}]}', r"1 record without text .* recipe sft trains"),
         ("", "no document"),
     ],
 )
@@ -334,55 +325,9 @@ def test_input_that_holds_no_text_is_refused(
         prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={tmp_path}/t"])
 
 
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"messages": [{"role": "user", "content": "two"}]},
-        {"messages": [{"role": "user", "content": "two"}], "text": "two"},
-        {"conversations": [{"from": "human", "value": "two"}]},
-        {
-            "prompt": [{"role": "user", "content": "two"}],
-            "completion": [{"role": "assistant", "content": "four"}],
-        },
-    ],
-)
-def test_a_chat_is_refused_as_one(
-    record: dict[str, object], tokenizer: Path, tmp_path: Path
-) -> None:
-    source = tmp_path / "chats.jsonl"
-    source.write_text(json.dumps(record))
-    with pytest.raises(TrainingError, match=r"1 record with a chat: .*no chat template is applied"):
-        prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={tmp_path}/t"])
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"prompt": "what is", "text": "two plus"},
-        {"completion": "six", "text": "two plus"},
-        {"prompt": "what is", "completion": "six", "text": "two plus"},
-    ],
-)
-def test_no_part_of_a_record_is_left_out_without_a_word(
-    record: dict[str, object], tokenizer: Path, tmp_path: Path
-) -> None:
-    source = tmp_path / "both.jsonl"
-    source.write_text(json.dumps(record))
-    with pytest.raises(TrainingError, match=r"1 record with text beside a prompt or a completion"):
-        prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={tmp_path}/t"])
-
-
-def test_the_name_of_a_conversation_is_no_chat(tokenizer: Path, tmp_path: Path) -> None:
-    source, output = tmp_path / "named.jsonl", tmp_path / "tokens"
-    source.write_text(json.dumps({"text": "two plus four", "conversation": "id-1"}))
-    index = prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={output}"])
-    assert index.tokens == 4
-
-
-def test_columns_that_are_null_are_as_if_not_there(tokenizer: Path, tmp_path: Path) -> None:
+def test_other_columns_than_the_text_change_nothing(tokenizer: Path, tmp_path: Path) -> None:
     source = tmp_path / "mixed.jsonl"
-    none = {"messages": None, "prompt": None, "completion": None}
-    source.write_text(json.dumps(none | {"text": "two plus four"}))
+    source.write_text(json.dumps({"source": None, "text": "two plus four"}))
     output = tmp_path / "tokens"
     prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={output}"])
     assert TokenData(output, read_token_index(output), seq_len=3).rows([0]).labels.tolist() == [
@@ -396,10 +341,10 @@ def test_all_records_that_cannot_be_prepared_are_counted_and_nothing_is_left(
     text, lines = tmp_path / "a.txt", tmp_path / "b.jsonl"
     text.write_text("what is two\n" * 600 + "two <end> four\n")
     records = [
-        {"prompt": "what is two <end>", "completion": "six"},
-        {"prompt": "what is two", "completion": "six <end>"},
+        {"text": "what is two <end>"},
+        {"text": "<end> six"},
         {"messages": []},
-        {"prompt": "what is two", "completion": "six"},
+        {"text": "what is two six"},
     ]
     lines.write_text("".join(f"{json.dumps(record)}\n" for record in records) + "two\n")
     output = tmp_path / "tokens"
@@ -410,10 +355,9 @@ def test_all_records_that_cannot_be_prepared_are_counted_and_nothing_is_left(
         prepare.main(command)
 
     assert sorted(str(raised.value).splitlines()) == [
-        f"--input: 1 record with a chat: {lines}:3; no chat template is applied; write plain "
-        "text, as text or as prompt and completion",
-        "--input: 1 record without text, or prompt and completion, as strings in a JSON object: "
-        f"{lines}:5 'two'; correct them",
+        f"--input: 2 records without text as a string in a JSON object: {lines}:3 "
+        f"'{{\"messages\": []}}', {lines}:5 'two'; correct them; the recipe sft trains on prompts "
+        "and chats",
         f"--input: 3 records with '<end>', the token that ends a document: {text}:601, {lines}:1, "
         f"{lines}:2; take it out of them, or name a token that no record holds by --end",
     ]
@@ -429,7 +373,7 @@ def test_characters_that_no_tokenizer_takes_are_refused_beside_the_other_mistake
 ) -> None:
     text, lines = tmp_path / "latin.txt", tmp_path / "b.jsonl"
     text.write_bytes(b"what is two\n" * 60 + "zw\xf6lf\n".encode("latin-1") + b"two <end>\n")
-    lines.write_text('{"text": "\\ud83d\\ude00"}\n{"prompt": "two \\ud800", "completion": "six"}\n')
+    lines.write_text('{"text": "\\ud83d\\ude00"}\n{"text": "two \\ud800"}\n')
     output = tmp_path / "tokens"
     command = [f"--tokenizer={tokenizer}", "--input", str(text), str(lines)]
 
@@ -516,14 +460,14 @@ def test_tokens_whose_ids_have_gaps_are_stored_whole(tokenizer: Path, tmp_path: 
 
 def test_turns_may_end_with_another_token_than_documents(tokenizer: Path, tmp_path: Path) -> None:
     source = tmp_path / "templated.jsonl"
-    source.write_text(json.dumps({"prompt": "two plus <end>", "completion": "four <end>"}))
+    source.write_text(json.dumps({"text": "two plus <end> four <end>"}))
     output = tmp_path / "tokens"
     prepare.main(
         [f"--tokenizer={tokenizer}", f"--input={source}", f"--output={output}", "--end=six"]
     )
     rows = TokenData(output, read_token_index(output), seq_len=5).rows([0])
     assert rows.positions.tolist() == [[0, 1, 2, 3, 4]]
-    assert rows.labels.tolist() == [[IGNORED, IGNORED, 5, END, 6]]
+    assert rows.labels.tolist() == [[4, END, 5, END, 6]]
 
 
 def test_a_tokenizer_that_frames_texts_itself_begins_documents_alone(
@@ -535,14 +479,14 @@ def test_a_tokenizer_that_frames_texts_itself_begins_documents_alone(
     )
     framing.save(str(tmp_path / "tokenizer.json"))
     source = tmp_path / "questions.jsonl"
-    source.write_text('{"prompt": "two plus", "completion": "four"}\n{"text": "six"}\n')
+    source.write_text('{"text": "two plus four"}\n{"text": "six"}\n')
     output = tmp_path / "tokens"
     prepare.main(
         [f"--tokenizer={tmp_path}", f"--input={source}", f"--output={output}", "--end=<end>"]
     )
     rows = TokenData(output, read_token_index(output), seq_len=7).rows([0])
     assert rows.inputs.tolist() == [[2, 3, 4, 5, END, 2, 6]]
-    assert rows.labels.tolist() == [[IGNORED, IGNORED, 5, END, IGNORED, 6, END]]
+    assert rows.labels.tolist() == [[3, 4, 5, END, IGNORED, 6, END]]
 
 
 def test_every_file_that_cannot_be_read_is_named_at_once(tmp_path: Path) -> None:

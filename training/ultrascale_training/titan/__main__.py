@@ -37,18 +37,14 @@ def main(failures: FailureLog | None = None) -> int:
     from ultrascale_training.titan.configuration import configuration
 
     trainer = configuration(arguments).build()
-    status = 0
-    if arguments.recipe.evaluate:
-        trainer.evaluate()
-    else:
-        ballot = vote.join(
-            _TIMEOUT,
-            on_hang=lambda hang: report_hang(hang, failures, trainer.reports.progress),
-            on_asked=lambda suspected: keep_state(failures, suspected=suspected),
-            on_lost=failures.lost,
-        )
-        status = trainer.run(ballot, lambda: stop.requested, most=arguments.steps_this_run)
-        ballot.close()
+    ballot = vote.join(
+        _TIMEOUT,
+        on_hang=lambda hang: report_hang(hang, failures, trainer.reports.progress),
+        on_asked=lambda suspected: keep_state(failures, suspected=suspected),
+        on_lost=failures.lost,
+    )
+    status = trainer.run(ballot, lambda: stop.requested, most=arguments.steps_this_run)
+    ballot.close()
     if arguments.export is not None and not status:
         trainer.saves.export(arguments.export)
     trainer.close()

@@ -26,7 +26,6 @@ _OURS = {
     "--checkpoint.initial_load_path": "--load",
     "--checkpoint.initial_load_in_hf": "--load",
     "--checkpoint.last_save_in_hf": "--export",
-    "--checkpoint.load_only": "--recipe NAME-evaluate",
 }
 # Sections whose other options TorchTitan would accept and ignore.
 _USED = {
@@ -49,8 +48,6 @@ class Arguments:
     seed: int
     recompute: Recompute | None
     float8: bool  # Whether matrices are multiplied in Float8
-    lora_rank: int
-    lora_alpha: float
     load: str | None
     export: Path | None
     accept_new_data: bool
@@ -70,7 +67,7 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
         mistakes.append("--recipe: is missing; name a recipe, see --list")
     else:
         try:
-            recipe = recipes.recipe(values.recipe)
+            recipe = recipes.recipe_named(values.recipe)
         except TrainingError as error:
             mistakes.append(str(error))
     if values.data is None:
@@ -92,8 +89,6 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
         seed=values.seed,
         recompute=values.activation_checkpoint,
         float8=values.matmul == "float8",
-        lora_rank=values.lora_rank,
-        lora_alpha=values.lora_alpha,
         load=values.load,
         export=None if values.export is None else Path(values.export),
         accept_new_data=values.accept_new_data,
@@ -111,10 +106,8 @@ def _wrong_values(values: argparse.Namespace) -> Iterator[str]:
         yield f"--keep: a run keeps at least 2 checkpoints, one to fall back to, got {values.keep}"
     if values.memory_every < 0:
         yield f"--memory-every: must be 0 or more steps, got {values.memory_every}"
-    if values.steps_this_run is not None and values.steps_this_run < 1:
-        yield f"--steps-this-run: must be positive, got {values.steps_this_run}"
-    if values.lora_rank < 1:
-        yield f"--lora-rank: must be positive, got {values.lora_rank}"
+    if values.steps_this_run is not None and values.steps_this_run < 0:
+        yield f"--steps-this-run: must be 0 or more, got {values.steps_this_run}"
     if values.export is not None and "://" in values.export:
         yield (
             f"--export: writes to a folder that all nodes mount, got {values.export!r}; copy it "
@@ -154,13 +147,13 @@ def _unused(option: str) -> Iterator[str]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m ultrascale_training.titan",
-        description="Train, fine-tune or evaluate a language model by TorchTitan.",
+        description="Pre-train a language model by TorchTitan.",
         epilog="All other options go to TorchTitan, as --section.key=value.",
         allow_abbrev=False,
     )
     add = parser.add_argument
     add("--list", action=_List, help="print the names of the recipes")
-    add("--recipe", help="recipe: model and kind of run, see --list")
+    add("--recipe", help="recipe: name of a model, see --list")
     add("--data", type=Path, help="folder of token files")
     add("--validation-data", type=Path, help="folder of token files for validation")
     add("--output-dir", default=os.environ.get("ULTRASCALE_OUTPUT"), help="folder or s3://…")
@@ -175,8 +168,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, help="seed of weights and order of data (default 0)")
     add("--activation-checkpoint", choices=("none", "selective", "full"), help="recomputation")
     add("--matmul", choices=("bf16", "float8"), default="bf16", help="numbers of matrices")
-    add("--lora-rank", type=int, default=16, help="rank of adapters (default 16)")
-    add("--lora-alpha", type=float, default=32.0, help="scale of adapters (default 32)")
     add("--load", help="weights to begin with: a Hugging Face folder, or a checkpoint step-…")
     add("--export", help="folder to which to write weights for Hugging Face at the end")
     add("--accept-new-data", action="store_true", help="resume even if data or order differ")
@@ -188,7 +179,7 @@ class _List(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(*recipes.names(), sep="\n")
+        print(*recipes.RECIPES, sep="\n")
         parser.exit()
 
 

@@ -69,7 +69,7 @@ class Checkpointer(BaseCheckpointManager):
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseCheckpointManager.Config):
-        """TorchTitan's own settings, of which only ``interval`` and ``load_only`` are used."""
+        """TorchTitan's own settings, of which only ``interval`` is used."""
 
         store: str = ""
         """A folder that all nodes mount, or s3://bucket/prefix."""
@@ -171,9 +171,7 @@ class Checkpointer(BaseCheckpointManager):
 
     def _load(self, step: int = -1) -> bool:
         store = self._store
-        agree(self._group, lambda: store.prepare(clean=not self._config.load_only))
-        if self._config.load_only:
-            return self._load_to_evaluate()
+        agree(self._group, store.prepare)
         if isinstance(store.durable, DirectoryStore):
             check_shared(store.durable, self._group, name=self._attempt)
         size = checkpoints.state_bytes(self._state())
@@ -189,17 +187,6 @@ class Checkpointer(BaseCheckpointManager):
             self._weights.begin_with(self._config.load)
             return True
         return False
-
-    def _load_to_evaluate(self) -> bool:
-        if self._config.load is not None:
-            self._run.step = self._weights.begin_with(self._config.load)
-            return True
-        found = checkpoints.newest_sound(self._store, self._group)
-        if found is None:
-            return False
-        self._weights.take(found)
-        self._run.step = found.step
-        return True
 
     def _check_same(self, found: Checkpoint) -> None:
         about = found.about
@@ -239,7 +226,7 @@ class Checkpointer(BaseCheckpointManager):
     def _save(self, curr_step: int, last_step: bool = False) -> bool:
         self._saver.check()
         wanted = last_step or self.due(curr_step)
-        if self._config.load_only or not wanted or self._saver.last_step == curr_step:
+        if not wanted or self._saver.last_step == curr_step:
             return False
         durable = last_step or curr_step % self._config.interval == 0
         about = {

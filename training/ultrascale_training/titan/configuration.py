@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 import tyro
-from torchtitan.components.lora import LoRAConverter
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
 from torchtitan.components.quantization import Float8LinearConverter
 from torchtitan.components.validate import Validator
@@ -50,13 +49,13 @@ def local_folder(output: str) -> str:
 
 
 def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
-    model = arguments.recipe.model
-    package = f"torchtitan.models.{model.module}"
+    recipe = arguments.recipe
+    package = f"torchtitan.models.{recipe.module}"
     models = importlib.import_module(package)
     configs = importlib.import_module(f"{package}.config_registry")
-    base: Trainer.Config = getattr(configs, model.config)()
+    base: Trainer.Config = getattr(configs, recipe.config)()
     spec = base.model_spec = _spec(models.model_registry, arguments)
-    spec.model.layers = spec.model.layers[: model.layers]
+    spec.model.layers = spec.model.layers[: recipe.layers]
     given = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
     loss = given["loss"]
     if hasattr(loss, "loss_fn"):
@@ -66,7 +65,7 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
         check_shards(arguments.validation)
     if index.vocabulary > spec.model.vocab_size:
         raise TrainingError(
-            f"--data: its tokenizer has {index.vocabulary} tokens, and {arguments.recipe.name} "
+            f"--data: its tokenizer has {index.vocabulary} tokens, and {recipe.name} "
             f"{spec.model.vocab_size}; prepare it with the model's own tokenizer"
         )
     given |= {
@@ -77,7 +76,6 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
             keep=arguments.keep,
             memory_every=arguments.memory_every,
             load=arguments.load,
-            load_only=arguments.recipe.evaluate,
             accept_new_data=arguments.accept_new_data,
         ),
         "dataloader": TokenLoader.Config(dataset_path=str(arguments.data), seed=arguments.seed),
@@ -85,18 +83,13 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
         "tokenizer": NoTokenizer.Config(),
         "validator": _validator(arguments),
     }
-    if (schedule := arguments.recipe.schedule) is not None:
+    if recipe.schedule is not None:
+        rate, warmup = recipe.schedule
         given |= {
-            "optimizer": default_adamw(
-                schedule.rate, betas=schedule.betas, weight_decay=schedule.weight_decay
-            ),
-            "lr_scheduler": LRSchedulersContainer.Config(
-                warmup_steps=schedule.warmup, decay_type=schedule.decay
-            ),
+            "optimizer": default_adamw(rate),
+            "lr_scheduler": LRSchedulersContainer.Config(warmup_steps=warmup),
         }
-    config = UltrascaleTrainer.Config(**given, recipe=arguments.recipe.trained)
-    if arguments.recipe.lora:
-        config.adapters = f"{arguments.lora_rank}, {arguments.lora_alpha:g}"
+    config = UltrascaleTrainer.Config(**given, recipe=recipe.name)
     config.debug.seed = arguments.seed
     config.debug.enable_structured_logging = False
     config.profiler.enable_profiling = False
@@ -107,7 +100,7 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
 
 
 def _spec(model_registry: Callable[..., ModelSpec], arguments: Arguments) -> ModelSpec:
-    recipe, converters = arguments.recipe, list[Any]()
+    converters = list[Any]()
     if arguments.float8:
         if find_spec("torchao") is None:
             raise TrainingError(
@@ -119,23 +112,16 @@ def _spec(model_registry: Callable[..., ModelSpec], arguments: Arguments) -> Mod
         converters.append(
             Float8LinearConverter.Config(filter_fqns=["lm_head"], model_compile_enabled=compiled)
         )
-    if recipe.lora:
-        adapters = LoRAConverter.Config(
-            rank=arguments.lora_rank,
-            alpha=arguments.lora_alpha,
-            target_modules=list(recipe.model.adapted),
-        )
-        converters.append(adapters)
-    return model_registry(recipe.model.flavor, **({"converters": converters} if converters else {}))
+    flavor = arguments.recipe.flavor
+    return model_registry(flavor, **({"converters": converters} if converters else {}))
 
 
 def _validator(arguments: Arguments) -> Validator.Config:
-    evaluates = arguments.recipe.evaluate
-    data = arguments.data if evaluates else arguments.validation or arguments.data
+    data = arguments.validation or arguments.data
     return Validator.Config(
-        enable=evaluates or arguments.validation is not None,
+        enable=arguments.validation is not None,
         freq=_VALIDATE_EVERY,
-        steps=-1 if evaluates else _VALIDATE_STEPS,
+        steps=_VALIDATE_STEPS,
         dataloader=TokenLoader.Config(dataset_path=str(data), shuffle=False),
     )
 

@@ -1,9 +1,7 @@
 """Make token files of text: ``python -m ultrascale_training.titan.prepare``.
 
-Each line of a ``.txt`` file is a document. Each line of a ``.jsonl`` file is an object with
-``text``, or with ``prompt`` and ``completion``: then the model learns the completion, and the
-prompt is context. All values are plain text: chats, and records that contain the end-of-document
-token, are refused.
+Each line of a ``.txt`` file is a document, and so is the ``text`` of each object that is a line of
+a ``.jsonl`` file. All of it is plain text: documents that hold the token that ends one are refused.
 """
 
 import argparse
@@ -36,29 +34,20 @@ _log = logging.getLogger("ultrascale_training")
 # Sources: https://huggingface.co/meta-llama/Llama-3.1-8B and https://huggingface.co/Qwen/Qwen3-8B
 _ENDS = ("<|end_of_text|>", "<|endoftext|>", "</s>")
 _BATCH = 512
-
-
-# Keys of chats.
-# Sources: https://huggingface.co/docs/trl/dataset_formats and
-# https://huggingface.co/datasets/lmsys/lmsys-chat-1m
-_CHAT_KEYS = ("messages", "conversations", "conversation")
-_CHAT = (
-    "with a chat",
-    "no chat template is applied; write plain text, as text or as prompt and completion",
-)
-_BOTH = ("with text beside a prompt or a completion", "keep text, or prompt and completion")
 _NO_CHARACTERS = (
     "with bytes or \\u escapes that are no characters",
     "convert files to UTF-8, as by iconv -f LATIN1 -t UTF-8, and correct escapes",
 )
-_NO_TEXT = ("without text, or prompt and completion, as strings in a JSON object", "correct them")
+_NO_TEXT = (
+    "without text as a string in a JSON object",
+    "correct them; the recipe sft trains on prompts and chats",
+)
 _PLACES = 5
 
 
 class Document(NamedTuple):
-    """A document: its context, its text to learn, and its line in the file."""
+    """A document: its text, and its line in the file."""
 
-    context: str
     text: str
     place: str
 
@@ -176,18 +165,12 @@ def _write(writer: TokenWriter, files: Sequence[Path], tokenizer: "Tokenizer", e
     refused = _Refusals()
     for batch in _batches(each for file in files for each in _documents(file, refused)):
         # The library, written in Rust, encodes on all cores in parallel.
-        contexts = tokenizer.encode_batch(
-            [each.context for each in batch], add_special_tokens=False
-        )
         texts = tokenizer.encode_batch([each.text for each in batch], add_special_tokens=False)
-        for document, context, text in zip(batch, contexts, texts, strict=True):
-            if end in context.ids or end in text.ids:
+        for document, text in zip(batch, texts, strict=True):
+            if end in text.ids:
                 refused.add(end_inside, document.place)
-            if refused:
-                continue
-            before = [*begin, *context.ids]
-            learned = [False] * len(before) + [True] * len(text.ids)
-            writer.add([*before, *text.ids], learned if document.context else None)
+            if not refused:
+                writer.add([*begin, *text.ids])
     if refused:
         raise TrainingError(str(refused))
 
@@ -234,12 +217,13 @@ def _documents(path: Path, refused: _Refusals) -> Iterator[Document]:
             place = f"{path}:{number}"
             if not line.strip():
                 continue
-            plain = [Document("", line.rstrip("\n"), place)]
-            for document in plain if path.suffix == ".txt" else _record(line, place, refused):
-                if _has_surrogates(document.context + document.text):
-                    refused.add(_NO_CHARACTERS, place)
-                else:
-                    yield document
+            text = line.rstrip("\n") if path.suffix == ".txt" else _text_of(line)
+            if text is None:
+                refused.add(_NO_TEXT, f"{place} {line.strip()[:60]!r}")
+            elif _has_surrogates(text):
+                refused.add(_NO_CHARACTERS, place)
+            else:
+                yield Document(text, place)
 
 
 def _has_surrogates(text: str) -> bool:
@@ -250,29 +234,13 @@ def _has_surrogates(text: str) -> bool:
     return False
 
 
-def _record(line: str, place: str, refused: _Refusals) -> Iterator[Document]:
+def _text_of(line: str) -> str | None:
     try:
         record = json.loads(line)
     except ValueError:
-        record = None
-    if isinstance(record, dict):
-        # Tables of mixed records contain nulls.
-        record = {key: value for key, value in record.items() if value is not None}
-    match record:
-        case dict() if any(isinstance(record.get(key), list) for key in _CHAT_KEYS):
-            refused.add(_CHAT, place)
-        case {"prompt": [dict(), *_]} | {"completion": [dict(), *_]}:
-            refused.add(_CHAT, place)
-        case {"text": _} if "prompt" in record or "completion" in record:
-            refused.add(_BOTH, place)
-        case {"prompt": str(prompt), "completion": str(text)}:
-            yield Document(prompt, text, place)
-        case {"completion": str(text)} if "prompt" not in record:
-            yield Document("", text, place)
-        case {"text": str(text)}:
-            yield Document("", text, place)
-        case _:
-            refused.add(_NO_TEXT, f"{place} {line.strip()[:60]!r}")
+        return None
+    text = record.get("text") if isinstance(record, dict) else None
+    return text if isinstance(text, str) else None
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:

@@ -1,11 +1,10 @@
 """Token files: documents as one memory-mapped stream of token ids.
 
 A folder holds shards and an index, ``tokens.json``. A shard has a file of token ids
-(``tokens-00000.npy``), a file with the places where its documents end (``documents-00000.npy``)
-and, if some tokens are only context, a file with flags of the tokens to learn
-(``learned-00000.npy``). No token id says where a document ends: the end-of-document token may occur
-inside one. A sequence of length ``n`` is ``n + 1`` tokens of a shard, so any worker reads any
-sequence by one access to each file, with any number of workers.
+(``tokens-00000.npy``) and a file with the places where its documents end (``documents-00000.npy``).
+No token id says where a document ends: the end-of-document token may occur inside one. A sequence
+of length ``n`` is ``n + 1`` tokens of a shard, so any worker reads any sequence by one access to
+each file, with any number of workers.
 """
 
 import hashlib
@@ -48,14 +47,11 @@ class TokenShard:
     # File with a 64-bit integer for each document, the number of tokens up to its end; the last
     # integer is ``tokens``
     documents: str
-    # File with a byte for each token, 0 if the token is only context; None if all tokens are
-    # learned
-    learned: str | None = None
 
     @property
     def files(self) -> Sequence[str]:
         """Names of the shard's files."""
-        return [name for name in (self.file, self.documents, self.learned) if name]
+        return self.file, self.documents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +107,14 @@ def read_token_index(directory: Path) -> TokenIndex:
             f"--data: {path} is of format {form}, and this program reads {_FORMAT}; update the "
             "training image"
         )
-    shards = [TokenShard(**shard) for shard in content.pop("shards")]
+    stated = content.pop("shards")
+    # Earlier releases marked the tokens of prompts; text alone has none.
+    if any([shard.pop("learned", None) for shard in stated]):
+        raise TrainingError(
+            f"--data: {path} is of prompts, which are not learned; prepare text, or fine-tune by "
+            "the recipe sft"
+        )
+    shards = [TokenShard(**shard) for shard in stated]
     sought = shards if os.environ.get("RANK", "0") == "0" else ()
     files = (name for shard in sought for name in shard.files)
     missing = [name for name in files if not (directory / name).is_file()]
@@ -189,20 +192,10 @@ class TokenWriter:
         self._written: list[Path] = []
         self._begin()
 
-    def add(self, tokens: Sequence[int], learned: Sequence[bool] | None = None) -> None:
-        """Append a document and an end token.
-
-        Args:
-            tokens: The document's tokens; the end token may be among them.
-            learned: Whether each token is learned; None if all tokens are.
-        """
+    def add(self, tokens: Sequence[int]) -> None:
+        """Append a document and an end token; the document may hold end tokens itself."""
         kind = token_type(self._vocabulary)
         self._tokens.append(np.array([*tokens, self._end], dtype=kind))
-        flags = np.ones(len(tokens) + 1, dtype=np.uint8)
-        if learned is not None:
-            flags[:-1] = learned
-            self._some_context = True
-        self._learned.append(flags)
         self._count += len(tokens) + 1
         self._ends.append(self._count)
         if self._count >= self._limit:
@@ -242,35 +235,26 @@ class TokenWriter:
 
     def _begin(self) -> None:
         self._tokens: list[NDArray[np.unsignedinteger]] = []
-        self._learned: list[NDArray[np.uint8]] = []
         self._ends: list[int] = []
         self._count = 0
-        self._some_context = False
 
     def _flush(self) -> None:
         if not self._count:
             return
-        contents: dict[str, NDArray[np.integer]] = {
-            "tokens": np.concatenate(self._tokens),
-            "documents": np.array(self._ends, dtype=np.int64),
-        }
-        if self._some_context:
-            contents["learned"] = np.concatenate(self._learned)
+        number = f"{len(self._shards):05d}.npy"
+        file, documents = f"tokens-{number}", f"documents-{number}"
         digest = hashlib.sha256()
-        names: dict[str, str] = {}
-        for kind, content in contents.items():
-            names[kind] = f"{kind}-{len(self._shards):05d}.npy"
-            path = self._directory / names[kind]
+        for name, content in (
+            (file, np.concatenate(self._tokens)),
+            (documents, np.array(self._ends, dtype=np.int64)),
+        ):
+            path = self._directory / name
             self._written.append(path)
             np.save(path, content)
             digest.update(path.read_bytes())
         self._shards.append(
             TokenShard(
-                file=names["tokens"],
-                tokens=self._count,
-                sha256=digest.hexdigest(),
-                documents=names["documents"],
-                learned=names.get("learned"),
+                file=file, tokens=self._count, sha256=digest.hexdigest(), documents=documents
             )
         )
         self._begin()
@@ -286,7 +270,7 @@ class Rows:
     inputs: NDArray[np.int64]
     # Position of each token in its document, or in the sequence's part of it
     positions: NDArray[np.int64]
-    # Token that follows in the document, or `IGNORED` if no token is to be learned there
+    # Token that follows in the document, or `IGNORED` at its end
     labels: NDArray[np.int64]
 
 
@@ -294,22 +278,8 @@ class Rows:
 IGNORED = -100
 
 
-@dataclass(frozen=True, kw_only=True)
-class _MappedShard:
-    """Mapped files of a shard; ``ends`` are the ends of its documents."""
-
-    tokens: NDArray[np.unsignedinteger]
-    ends: NDArray[np.int64]
-    learned: NDArray[np.uint8] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Window:
-    """A sequence's tokens and the next; flags of documents' first tokens and of tokens to learn."""
-
-    tokens: NDArray[np.unsignedinteger]
-    begins: NDArray[np.bool_]
-    learned: NDArray[np.bool_]
+# Mapped files of a shard: its tokens, and the ends of its documents.
+_MappedShard = tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]
 
 
 class TokenData:
@@ -335,7 +305,7 @@ class TokenData:
         self._most_open = _OPEN_SHARDS
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if descriptors != resource.RLIM_INFINITY:
-            # Three files a shard; most descriptors are left for everything else.
+            # Two files a shard; most descriptors are left for everything else.
             self._most_open = min(_OPEN_SHARDS, max(1, descriptors // 8))
         self._open: dict[int, _MappedShard] = {}
 
@@ -345,30 +315,25 @@ class TokenData:
 
     def rows(self, numbers: Iterable[int]) -> Rows:
         """Return the sequences with these numbers."""
-        windows = [self._read(number) for number in numbers]
-        tokens = np.stack([window.tokens for window in windows]).astype(np.int64)
-        begins = np.stack([window.begins for window in windows])
-        learned = np.stack([window.learned for window in windows])
+        read, firsts = zip(*map(self._read, numbers), strict=True)
+        tokens, begins = np.stack(read).astype(np.int64), np.stack(firsts)
         inputs, labels = tokens[:, :-1], tokens[:, 1:].copy()
         # The first token of a document does not follow from the previous document.
-        labels[begins[:, 1:] | ~learned[:, 1:]] = IGNORED
+        labels[begins[:, 1:]] = IGNORED
         return Rows(inputs=inputs.copy(), positions=_positions(begins[:, :-1]), labels=labels)
 
-    def _read(self, number: int) -> _Window:
+    def _read(self, number: int) -> tuple[NDArray[np.unsignedinteger], NDArray[np.bool_]]:
+        """Return a sequence's tokens and the next, and which of them begin documents."""
         place = bisect_right(self._ends, number)
         first = self._ends[place - 1] if place else 0
         start = (number - first) * self._seq_len
         last = start + self._seq_len
-        shard = self._shard(place)
-        where = slice(start, last + 1)
+        tokens, ends = self._shard(place)
         begins = np.zeros(self._seq_len + 1, dtype=np.bool_)
         # A document begins where the previous document ends.
-        low, high = np.searchsorted(shard.ends, [start, last], side="right")
-        begins[shard.ends[low:high] - start] = True
-        learned = np.ones_like(begins)
-        if shard.learned is not None:
-            learned = np.array(shard.learned[where], dtype=np.bool_)
-        return _Window(tokens=np.array(shard.tokens[where]), begins=begins, learned=learned)
+        low, high = np.searchsorted(ends, [start, last], side="right")
+        begins[ends[low:high] - start] = True
+        return np.array(tokens[start : last + 1]), begins
 
     def _shard(self, number: int) -> _MappedShard:
         if number not in self._open:
@@ -381,9 +346,9 @@ class TokenData:
 def _map_shard(directory: Path, shard: TokenShard) -> _MappedShard:
     # A header may be damaged, or promise more bytes than the file has.
     with suppress(ValueError, EOFError):
-        tokens, ends, *rest = (np.load(directory / name, mmap_mode="r") for name in shard.files)
-        if {len(tokens), int(ends[-1:].sum()), *map(len, rest)} == {shard.tokens}:
-            return _MappedShard(tokens=tokens, ends=ends, learned=rest[0] if rest else None)
+        tokens, ends = (np.load(directory / name, mmap_mode="r") for name in shard.files)
+        if len(tokens) == int(ends[-1:].sum()) == shard.tokens:
+            return tokens, ends
     raise TrainingError(
         f"--data: {', '.join(shard.files)} do not hold the {shard.tokens} tokens that {INDEX} "
         "promises; copy them again, or prepare the data again"

@@ -91,13 +91,10 @@ class UltrascaleTrainer(Trainer):
 
     @dataclass(kw_only=True, slots=True)
     class Config(Trainer.Config):
-        """TorchTitan's own sections, and two values of ours."""
+        """TorchTitan's own sections, and a value of ours."""
 
         recipe: str = field(default="")
-        """Name of the recipe, without ``-evaluate``."""
-
-        adapters: str = field(default="")
-        """Rank and scale of adapters; empty if the recipe trains none."""
+        """Name of the recipe."""
 
     ledger: RestartLedger | None
     lease: Lease | None
@@ -127,7 +124,6 @@ class UltrascaleTrainer(Trainer):
         rows = training.local_batch_size * dims.dp_replicate * dims.dp_shard
         return {
             "--recipe": config.recipe,
-            "--lora-rank, --lora-alpha": config.adapters,
             "--training.seq_len": training.seq_len,
             "--training.global_batch_size": rows * self.gradient_accumulation_steps,
         }
@@ -137,21 +133,6 @@ class UltrascaleTrainer(Trainer):
         """Number of ranks with different tokens."""
         dims = self.parallel_dims
         return dims.dp_replicate * dims.dp_shard * dims.cp
-
-    def evaluate(self) -> None:
-        """Compute the loss over the validation data, once.
-
-        Raises:
-            TrainingError: There are no weights to evaluate.
-        """
-        if not self.saves.load():
-            raise TrainingError(
-                "--load: is missing, and the output holds no checkpoint; name the weights to "
-                "evaluate"
-            )
-        self._begin_reports(self.step)
-        self.validator.validate(self.model_parts, self.step)
-        self.reports.event("done", step=self.step)
 
     def run(self, vote: StopVote, wish: Callable[[], bool], *, most: int | None = None) -> int:
         """Train, and return the exit status.

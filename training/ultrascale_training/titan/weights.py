@@ -12,7 +12,6 @@ import torch.distributed.checkpoint as dcp
 from torch import Tensor, nn
 from torch.distributed.checkpoint import CheckpointException, HuggingFaceStorageWriter
 from torch.distributed.checkpoint._hf_utils import SHARDED_DIR_NAME
-from torch.distributed.tensor import DTensor, distribute_tensor
 from torchtitan.components.checkpointer.base import ModelWrapper
 
 from ultrascale_training import checkpoints
@@ -20,10 +19,8 @@ from ultrascale_training.agreement import agree
 from ultrascale_training.checkpoints import Checkpoint
 from ultrascale_training.checkpoints.manifest import MANIFEST
 from ultrascale_training.errors import TrainingError
-from ultrascale_training.titan import recipes
 
 _log = logging.getLogger("ultrascale_training")
-_ADAPTERS = (".lora_a.", ".lora_b.")
 # Other files in a Hugging Face folder: configuration and tokenizer.
 _COMPANIONS = (".json", ".txt", ".model", ".jinja")
 _INDEX = "model.safetensors.index.json"
@@ -38,7 +35,7 @@ class Weights:
     Args:
         parts: Stages of the model on this rank.
         adapter: Translates to the model's names at Hugging Face; None if there are none.
-        recipe: Name of the recipe that trains the model, without ``-evaluate``.
+        recipe: Name of the recipe that trains the model.
         group: Group of all ranks, for tensors of the host.
     """
 
@@ -53,11 +50,8 @@ class Weights:
         self._model = ModelWrapper(parts)
         self._adapter, self._recipe, self._group = adapter, recipe, group
 
-    def begin_with(self, location: str) -> int:
+    def begin_with(self, location: str) -> None:
         """Load the weights at ``location``, and nothing else; a collective of all ranks.
-
-        Returns:
-            Steps of a checkpoint of ours; 0 for weights of Hugging Face.
 
         Raises:
             TrainingError: There are no weights, or they belong to another model.
@@ -65,38 +59,28 @@ class Weights:
         if "://" in location or (Path(location) / MANIFEST).is_file():
             found = checkpoints.open_checkpoint(location)
             checkpoints.verify(found, self._group)
-            self.take(found)
-            return found.step
-        if self._adapter is None or not [*Path(location).glob("*.safetensors")]:
+            self._take(found)
+        elif self._adapter is None or not [*Path(location).glob("*.safetensors")]:
             raise TrainingError(
                 "--load: neither weights of Hugging Face (*.safetensors) nor a checkpoint step-… "
                 f"are there, got {location!r}"
             )
-        self._read_published(location)
+        else:
+            self._read_published(location)
         _log.info("begins with the weights of %s", location)
-        return 0
 
-    def take(self, found: Checkpoint) -> None:
-        """Load the weights of a sound checkpoint; a collective of all ranks.
-
-        Raises:
-            TrainingError: The weights belong to another model.
-        """
-        saved = _recipe_of(found)
-        ours = recipes.recipe(self._recipe)
-        if saved.model != ours.model:
+    def _take(self, found: Checkpoint) -> None:
+        try:
+            saved = found.about["identity"]["--recipe"]
+        except (KeyError, TypeError):
+            raise TrainingError(f"--load: {found.location} is of another program") from None
+        if saved != self._recipe:
             raise TrainingError(
-                f"--load: {found.location} is of {saved.name}, and --recipe trains {ours.name}"
+                f"--load: {found.location} is of {saved}, and --recipe trains {self._recipe}"
             )
-        if saved.lora and not ours.lora:
-            raise TrainingError(
-                f"--load: {found.location} holds adapters, which {ours.name} has no place for; "
-                f"name --recipe {saved.name}, or load what its --export wrote"
-            )
-        weights = self._model.state_dict() if saved.lora else self._without_adapters()
+        weights = self._model.state_dict()
         checkpoints.load(found, weights, group=self._group)
         self._model.load_state_dict(weights)
-        _log.info("begins with the weights of %s", found.location)
 
     def export(self, folder: Path, *, companions: str | None) -> None:
         """Write the weights for Hugging Face; a collective of all ranks, after the last step.
@@ -110,11 +94,10 @@ class Weights:
         """
         if self._adapter is None:
             raise TrainingError("--export: TorchTitan knows no Hugging Face names of this model")
-        self._merge_adapters()
         named: dict[str, Tensor] = self._adapter.to_hf(
             {
                 name: value.to(torch.bfloat16) if value.is_floating_point() else value
-                for name, value in self._without_adapters().items()
+                for name, value in self._model.state_dict().items()
             }
         )
         # The parts of all ranks form one model, which files of a killed export would corrupt.
@@ -147,7 +130,7 @@ class Weights:
         return files
 
     def _read_published(self, location: str) -> None:
-        named = self._adapter.to_hf(self._without_adapters())
+        named = self._adapter.to_hf(self._model.state_dict())
         reader = self._adapter.get_hf_storage_reader(location, False)
         try:
             dcp.load(named, storage_reader=reader, process_group=self._group)
@@ -161,37 +144,6 @@ class Weights:
             ) from None
         self._model.load_state_dict(self._adapter.from_hf(named))
 
-    @torch.no_grad()
-    def _merge_adapters(self) -> None:
-        """Add the adapters to the weights that they adapt.
-
-        Source: https://arxiv.org/abs/2106.09685 section 4.1
-        """
-        for part in self._model.model:
-            for layer in part.modules():
-                if hasattr(layer, "lora_a"):
-                    change = _whole_tensor(layer.lora_b.weight) @ _whole_tensor(layer.lora_a.weight)
-                    scaled = change * layer._lora_scaling
-                    if isinstance(layer.weight, DTensor):
-                        weight = layer.weight
-                        scaled = distribute_tensor(scaled, weight.device_mesh, weight.placements)
-                    layer.weight.add_(scaled)
-
-    def _without_adapters(self) -> dict[str, Any]:
-        state: Mapping[str, Any] = self._model.state_dict()
-        return {
-            name: value
-            for name, value in state.items()
-            if not any(part in name for part in _ADAPTERS)
-        }
-
-
-def _recipe_of(found: Checkpoint) -> recipes.Recipe:
-    try:
-        return recipes.recipe(found.about["identity"]["--recipe"])
-    except (KeyError, TypeError):
-        raise TrainingError(f"--load: {found.location} is of another program") from None
-
 
 def _finish(folder: Path, companions: str | None) -> None:
     shutil.rmtree(folder / SHARDED_DIR_NAME)
@@ -199,7 +151,3 @@ def _finish(folder: Path, companions: str | None) -> None:
         for path in sorted(Path(companions).iterdir()):
             if path.suffix in _COMPANIONS and path.name not in (_INDEX, MANIFEST):
                 shutil.copyfile(path, folder / path.name)
-
-
-def _whole_tensor(weight: Tensor) -> Tensor:
-    return weight.full_tensor() if isinstance(weight, DTensor) else weight
