@@ -20,7 +20,7 @@ from ultrascale.catalog import INSTANCE_TYPES
 from ultrascale.catalog.deploy_failures import CDK_FAILURES, FAILURES, STATUSES
 from ultrascale.catalog.lives import lives
 from ultrascale.documents import Json, JsonObject, look_up, mapping, sequence, text
-from ultrascale.parts.recipes.chosen import RecipePlan, on_type
+from ultrascale.parts.recipes.chosen import Chosen, on_type, step_of
 from ultrascale.parts.recipes.command import interval_in_bucket
 from ultrascale.parts.recipes.table import RECIPES, Speed
 from ultrascale.plan.jobs.checkpoints import span
@@ -89,7 +89,7 @@ def _speeds(_: Sequence[str]) -> str:
             fitting = (
                 (plan, name)
                 for name, plan in planned
-                if plan is not None and plan.accelerator == device and plan.memory.fits
+                if plan is not None and plan.device.name == device and plan.memory.fits
             )
             # The first of the largest types.
             plan, name = max(fitting, key=lambda pair: pair[0].devices)
@@ -101,10 +101,9 @@ def _speeds(_: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _predicted(plan: RecipePlan) -> str:
-    if not plan.speed_source:
-        return "unknown"
-    return f"{plan.tokens_per_step / plan.step_seconds / plan.devices:,.0f}"
+def _predicted(plan: Chosen) -> str:
+    seconds, source = step_of(plan)
+    return f"{plan.tokens_per_step / seconds / plan.devices:,.0f}" if source else "unknown"
 
 
 def _published(speed: Speed | None) -> str:

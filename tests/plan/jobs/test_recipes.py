@@ -10,7 +10,7 @@ from tests.support.cases import for_each
 from tests.support.jobs import container, job_cluster, prepared, refusals, sentences
 from tests.support.pools import pool_document
 from ultrascale import catalog, config
-from ultrascale.parts.recipes.chosen import chosen_of, on_type
+from ultrascale.parts.recipes.chosen import chosen_of, on_type, step_of
 from ultrascale.parts.recipes.table import RECIPES, Recipe
 from ultrascale.plan.jobs.devices import device_of_type
 
@@ -339,7 +339,8 @@ def test_every_recipe_as_it_stands_fits_the_nodes_that_it_is_for(recipe: Recipe,
     planned = on_type(recipe, catalog.lookup(name))
     assert planned is not None
     assert planned.memory.fits
-    assert planned.global_batch % (planned.shard * planned.replicate * planned.local_batch) == 0
+    part = planned.division
+    assert planned.global_batch % (part.shard * part.replicate * part.local_batch) == 0
 
 
 @pytest.mark.parametrize(
@@ -362,7 +363,7 @@ def test_a_step_takes_as_long_as_published_throughput_says(
     planned = on_type(RECIPES[name], catalog.lookup(instance_type))
 
     assert planned is not None
-    each = planned.tokens_per_step / planned.step_seconds / planned.devices
+    each = planned.tokens_per_step / step_of(planned)[0] / planned.devices
     assert each == pytest.approx(measured, rel=0.1)
 
 

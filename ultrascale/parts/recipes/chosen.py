@@ -11,69 +11,6 @@ from ultrascale.parts.recipes.table import Layout, Recipe
 from ultrascale.plan.jobs.devices import Device, device_of_type
 
 
-class RecipePlan(Frozen):
-    """A recipe on the nodes of a job."""
-
-    name: str  # Its name
-    model: str  # Model that it trains
-    engine: str  # Program that runs it, with its version
-    accelerator: str  # Accelerator of its nodes
-    nodes: int  # Nodes
-    devices: int  # Processes in all, one a device
-    tensor: int  # Devices that share each matrix
-    pipeline: int  # Groups of layers one after another
-    context: int  # Devices that share each sequence
-    expert: int  # Devices that share the experts of a layer
-    shard: int  # Devices that share parameters and data
-    replicate: int  # Groups of devices that each hold all parameters
-    recomputation: str  # Activations that are computed again: `none`, `selective` or `full`
-    sequence: int  # Tokens of a sequence
-    local_batch: int  # Sequences of a group that shares the data, in one pass
-    global_batch: int  # Sequences of a step
-    steps: int  # Steps of the run
-    parameters: int  # Parameters of the model
-    memory: MemoryPlan  # Memory of a device
-    checkpoint_bytes: int  # Size of a checkpoint
-    compiled: bool  # Whether torch.compile makes the layers
-    float8: bool  # Whether matrices are multiplied in Float8
-    step_seconds: float  # Seconds of a step, from a published speed, or assumed
-    speed_source: str  # Address of that speed; empty where none is published
-    follows: str  # Address of a published run of this division; empty where there is none
-
-    @property
-    def tokens_per_step(self) -> int:
-        """Tokens of a step."""
-        return self.sequence * self.global_batch
-
-    @property
-    def copied_bytes(self) -> int | None:
-        """Bytes that each process copies while training waits for a save.
-
-        None where training waits for the whole write: TorchTitan Neuron, by the default of
-        `--checkpoint.async_mode` in TorchTitan 0.2.2 [inferred].
-
-        Source: https://github.com/pytorch/torchtitan/blob/v0.2.2/torchtitan/config/job_config.py
-        """
-        if self.engine == recipes.NEURON_ENGINE:
-            return None
-        return self.checkpoint_bytes * self.replicate // self.devices
-
-    @property
-    def degrees(self) -> str:
-        """Degrees above 1, of which the product is the number of devices."""
-        return " x ".join(
-            f"{name} {degree}"
-            for name, degree in (
-                ("replicate", self.replicate),
-                ("shard", self.shard),
-                ("context", self.context),
-                ("tensor", self.tensor),
-                ("pipeline", self.pipeline),
-            )
-            if degree > 1
-        )
-
-
 class Chosen(Frozen):
     """A recipe with the options of a job, on its devices."""
 
@@ -102,6 +39,41 @@ class Chosen(Frozen):
             replace(division, shard=max(1, shard)),
             device_bytes=self.device.memory_bytes,
         )
+
+    @property
+    def engine(self) -> str:
+        """Program that runs it, with its version."""
+        return recipes.NEURON_ENGINE if self.device.is_neuron else recipes.ENGINE
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens of a step."""
+        return self.division.sequence * self.global_batch
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Size of a checkpoint."""
+        return memory.checkpoint_bytes(self.recipe.model)
+
+    @property
+    def copied_bytes(self) -> int | None:
+        """Bytes that each process copies while training waits for a save.
+
+        None where training waits for the whole write: TorchTitan Neuron, by the default of
+        `--checkpoint.async_mode` in TorchTitan 0.2.2 [inferred].
+
+        Source: https://github.com/pytorch/torchtitan/blob/v0.2.2/torchtitan/config/job_config.py
+        """
+        if self.device.is_neuron:
+            return None
+        return self.checkpoint_bytes * self.division.replicate // self.devices
+
+    @property
+    def degrees(self) -> str:
+        """Degrees above 1, of which the product is the number of devices."""
+        names = ("replicate", "shard", "context", "tensor", "pipeline")
+        degrees = {name: getattr(self.division, name) for name in names}
+        return " x ".join(f"{name} {degree}" for name, degree in degrees.items() if degree > 1)
 
     def shares_on(self, nodes: int) -> bool:
         """Return whether degrees and batch suit a number of nodes."""
@@ -174,41 +146,7 @@ def _in_float8(recipe: Recipe, device: Device, stated: options.Options) -> bool:
     return recipe.float8 and device.name in recipes.FLOAT8_DEVICES
 
 
-def plan_of(chosen: Chosen) -> RecipePlan:
-    """Return a recipe with its options as a plan."""
-    division, model = chosen.division, chosen.recipe.model
-    engine = recipes.NEURON_ENGINE if chosen.device.is_neuron else recipes.ENGINE
-    seconds, speed_source = _step_seconds(chosen)
-    return RecipePlan(
-        name=chosen.recipe.name,
-        model=model.name,
-        engine=engine,
-        accelerator=chosen.device.name,
-        nodes=chosen.nodes,
-        devices=chosen.devices,
-        tensor=division.tensor,
-        pipeline=division.pipeline,
-        context=division.context,
-        expert=division.expert,
-        shard=division.shard,
-        replicate=division.replicate,
-        recomputation=division.recomputation,
-        sequence=division.sequence,
-        local_batch=division.local_batch,
-        global_batch=chosen.global_batch,
-        steps=chosen.steps,
-        parameters=model.parameters,
-        memory=chosen.memory,
-        checkpoint_bytes=memory.checkpoint_bytes(model),
-        compiled=division.compiled,
-        float8=chosen.float8,
-        step_seconds=seconds,
-        speed_source=speed_source,
-        follows=chosen.layout.source,
-    )
-
-
-def on_type(recipe: Recipe, spec: catalog.InstanceType) -> RecipePlan | None:
+def on_type(recipe: Recipe, spec: catalog.InstanceType) -> Chosen | None:
     """Return a recipe as it stands on whole nodes of a type.
 
     None where the recipe has no layout for it, or no source states what accelerators it has.
@@ -217,10 +155,10 @@ def on_type(recipe: Recipe, spec: catalog.InstanceType) -> RecipePlan | None:
     if device is None or device.name not in recipe.layouts:
         return None
     chosen = chosen_of(recipe, device, config.TrainingJob(nodes=recipe.nodes))
-    return None if isinstance(chosen, str) else plan_of(chosen)
+    return None if isinstance(chosen, str) else chosen
 
 
-def _step_seconds(chosen: Chosen) -> tuple[float, str]:
+def step_of(chosen: Chosen) -> tuple[float, str]:
     """Return the seconds of a step, and the source of the speed; empty for an assumed one.
 
     A published speed counts as its share of the device's peak, so that other lengths and numbers

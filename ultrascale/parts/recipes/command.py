@@ -14,7 +14,7 @@ from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import CatalogError, UsageError
 from ultrascale.frozen import to_document
-from ultrascale.parts.recipes.chosen import RecipePlan, on_type
+from ultrascale.parts.recipes.chosen import Chosen, on_type, step_of
 from ultrascale.parts.recipes.posttraining import ENGINE
 from ultrascale.parts.recipes.section import METHOD_OF, Method
 from ultrascale.parts.recipes.table import DEVICES, NEURON_ENGINE, RECIPES, Recipe
@@ -79,7 +79,7 @@ def recipes_command(
     instance_type = instance_type or _DEFAULT
     spec = _instance_spec(instance_type)
     plans = (on_type(recipe, spec) for recipe in RECIPES.values())
-    rows = {plan.name: plan for plan in plans if plan is not None}
+    rows = {plan.recipe.name: plan for plan in plans if plan is not None}
     if purpose not in (None, _PURPOSE):
         raise UsageError([f"--purpose: none such, use {', '.join([_PURPOSE, *METHOD_OF])}"])
     if not rows:
@@ -95,7 +95,7 @@ def recipes_command(
         row = tuple(_row(plan))
         table.add_row(*(row if all_columns else (row[number] for number in _FIRST)))
     screen().print(table)
-    if any(plan.engine == NEURON_ENGINE for plan in rows.values()):
+    if any(plan.device.is_neuron for plan in rows.values()):
         say(f"by {NEURON_ENGINE} in an image of yours: in beta, and run by none of our tests")
     say(f"on {instance_type}; `--type TYPE` for others, `ultrascale recipes NAME` for all of one")
     if purpose is None:
@@ -153,7 +153,7 @@ def _print_recipe(recipe: Recipe, instance_type: str | None, *, as_json: bool) -
     say(_ESTIMATES)
 
 
-def _plans_by_type(recipe: Recipe, instance_type: str | None) -> Mapping[str, RecipePlan]:
+def _plans_by_type(recipe: Recipe, instance_type: str | None) -> Mapping[str, Chosen]:
     """Return the plan of a recipe on one type, or on each type that the recipe fits."""
     specs = INSTANCE_TYPES.values() if instance_type is None else [_instance_spec(instance_type)]
     planned = {spec.instance_type: on_type(recipe, spec) for spec in specs}
@@ -166,7 +166,7 @@ def _plans_by_type(recipe: Recipe, instance_type: str | None) -> Mapping[str, Re
     return plans
 
 
-def _lines_of(recipe: Recipe, plans: Sequence[RecipePlan]) -> Iterator[str]:
+def _lines_of(recipe: Recipe, plans: Sequence[Chosen]) -> Iterator[str]:
     """Yield the lines about a recipe that hold for all types."""
     model = recipe.model
     (size,) = {plan.checkpoint_bytes for plan in plans}
@@ -178,11 +178,11 @@ def _lines_of(recipe: Recipe, plans: Sequence[RecipePlan]) -> Iterator[str]:
     yield f"  follows {recipe.source}"
     rate, warmup = recipe.schedule.rate, recipe.schedule.warmup
     yield f"  on GPUs learning rate {rate:g} after {warmup} steps of warm-up, then linear to 0"
-    for source in sorted({plan.follows for plan in plans} - {""}):
+    for source in sorted({plan.layout.source for plan in plans} - {""}):
         yield f"  published run: {source}"
 
 
-def _table_of_types(plans: Mapping[str, RecipePlan]) -> Table:
+def _table_of_types(plans: Mapping[str, Chosen]) -> Table:
     table = Table(
         "type",
         "devices",
@@ -197,26 +197,27 @@ def _table_of_types(plans: Mapping[str, RecipePlan]) -> Table:
     )
     for type_name, plan in plans.items():
         seconds = interval_in_bucket(plan)
-        experts = f", experts by {plan.expert}" if plan.expert > 1 else ""
+        division = plan.division
+        experts = f", experts by {division.expert}" if division.expert > 1 else ""
         table.add_row(
             type_name,
             f"{plan.devices:,}",
             f"{plan.degrees}{experts}",
-            f"{plan.local_batch:,}",
-            plan.recomputation,
+            f"{division.local_batch:,}",
+            division.recomputation,
             _gib(plan),
             _seconds_text(plan),
             span(seconds),
-            "yes" if plan.follows else "none",
+            "yes" if plan.layout.source else "none",
         )
     return table
 
 
-def _row(plan: RecipePlan) -> tuple[str, ...]:
+def _row(plan: Chosen) -> tuple[str, ...]:
     seconds = interval_in_bucket(plan)
     return (
-        plan.name,
-        plan.model,
+        plan.recipe.name,
+        plan.recipe.model.name,
         str(plan.nodes),
         f"{plan.tokens_per_step:,}",
         _gib(plan),
@@ -226,25 +227,42 @@ def _row(plan: RecipePlan) -> tuple[str, ...]:
     )
 
 
-def _seconds_text(plan: RecipePlan) -> str:
-    return f"{plan.step_seconds:,.1f}" if plan.speed_source else "unknown"
+def _seconds_text(plan: Chosen) -> str:
+    seconds, source = step_of(plan)
+    return f"{seconds:,.1f}" if source else "unknown"
 
 
-def _gib(plan: RecipePlan) -> str:
+def _gib(plan: Chosen) -> str:
     shown = f"{plan.memory.total / _GIB:,.0f} of {plan.memory.device / _GIB:,.0f}"
     return shown if plan.memory.fits else f"{shown}: too small"
 
 
-def _document(plan: RecipePlan) -> Mapping[str, object]:
-    document: dict[str, object] = to_document(plan)
-    return document | {
+def _document(plan: Chosen) -> Mapping[str, object]:
+    seconds, source = step_of(plan)
+    return {
+        "name": plan.recipe.name,
+        "model": plan.recipe.model.name,
         "purpose": _PURPOSE,
+        "engine": plan.engine,
+        "accelerator": plan.device.name,
+        "nodes": plan.nodes,
+        "devices": plan.devices,
+        **to_document(plan.division),
+        "global_batch": plan.global_batch,
+        "steps": plan.steps,
+        "parameters": plan.recipe.model.parameters,
+        "memory": to_document(plan.memory),
+        "checkpoint_bytes": plan.checkpoint_bytes,
+        "float8": plan.float8,
+        "step_seconds": seconds,
+        "speed_source": source,
+        "follows": plan.layout.source,
         "tokens_per_step": plan.tokens_per_step,
         "checkpoint_interval_seconds": round(interval_in_bucket(plan)),
     }
 
 
-def interval_in_bucket(plan: RecipePlan) -> float:
+def interval_in_bucket(plan: Chosen) -> float:
     """Return the seconds between checkpoints of a recipe that its nodes write to S3."""
     rate = checkpoints.bucket_bandwidth(
         nodes=plan.nodes, processes=plan.devices // plan.nodes, size=plan.checkpoint_bytes

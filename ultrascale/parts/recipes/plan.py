@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ultrascale import catalog, config
 from ultrascale.parts.recipes import memory, options
 from ultrascale.parts.recipes import table as recipes
-from ultrascale.parts.recipes.chosen import Chosen, RecipePlan, chosen_of, plan_of
+from ultrascale.parts.recipes.chosen import Chosen, chosen_of, step_of
 from ultrascale.parts.recipes.section import recipe_of
 from ultrascale.parts.recipes.table import Recipe
 from ultrascale.plan.jobs.devices import Device, smallest_device
@@ -30,19 +30,19 @@ def plan_program(request: JobRequest, share: NodeShare | None) -> ProgramPlan | 
     recipe, device = recipes.RECIPES.get(name), smallest_device(share, request.nodes)
     if recipe is None or isinstance(chosen := chosen_of(recipe, device, job), str):
         return None
-    plan, places = plan_of(chosen), _places(request, recipe, chosen.device)
+    places = _places(request, recipe, chosen.device)
     return ProgramPlan(
         script=recipes.NEURON_PROGRAM if chosen.device.is_neuron else recipes.PROGRAM,
         image=_image(request),
         args=tuple(arguments_of(chosen, job.args, places)),
-        model=plan.model,
-        steps=plan.steps,
-        step_seconds=plan.step_seconds,
+        model=recipe.model.name,
+        steps=chosen.steps,
+        step_seconds=step_of(chosen)[0],
         interval_option=options.INTERVAL,
-        checkpoint_bytes=plan.checkpoint_bytes,
+        checkpoint_bytes=chosen.checkpoint_bytes,
         kept=0 if chosen.device.is_neuron else _kept(job),
-        copied_bytes=plan.copied_bytes,
-        notes=tuple(_notes(plan)),
+        copied_bytes=chosen.copied_bytes,
+        notes=tuple(_notes(chosen)),
     )
 
 
@@ -80,37 +80,38 @@ def _image(request: JobRequest) -> str | None:
     return ours[0] if len(ours) == 1 and not _is_on_neuron(request) else None
 
 
-def _notes(plan: RecipePlan) -> Iterator[str]:
+def _notes(chosen: Chosen) -> Iterator[str]:
     """Yield the notes on a recipe that its user reads before paying for nodes, each a sentence."""
-    experts = f", experts shared by {plan.expert}" if plan.expert > 1 else ""
-    degrees = f" = {plan.degrees}" if plan.degrees else ""
-    made = ", compiled" * plan.compiled + ", in Float8" * plan.float8
+    name, expert, held = chosen.recipe.name, chosen.division.expert, chosen.memory
+    experts = f", experts shared by {expert}" if expert > 1 else ""
+    degrees = f" = {chosen.degrees}" if chosen.degrees else ""
+    made = ", compiled" * chosen.division.compiled + ", in Float8" * chosen.float8
     yield (
-        f"Recipe {plan.name} ({plan.engine}): {plan.model} on {plan.devices} devices"
-        f"{degrees}{experts}{made}; {plan.tokens_per_step:,} tokens a step "
-        f"{_step_text(plan)}; {plan.memory.total / _GIB:,.0f} of "
-        f"{plan.memory.device / _GIB:,.0f} GiB of each device; "
-        f"checkpoints of {plan.checkpoint_bytes / 1e9:,.0f} GB."
+        f"Recipe {name} ({chosen.engine}): {chosen.recipe.model.name} on {chosen.devices} devices"
+        f"{degrees}{experts}{made}; {chosen.tokens_per_step:,} tokens a step "
+        f"{_step_text(chosen)}; {held.total / _GIB:,.0f} of {held.device / _GIB:,.0f} GiB of each "
+        f"device; checkpoints of {chosen.checkpoint_bytes / 1e9:,.0f} GB."
     )
-    if plan.engine == recipes.NEURON_ENGINE:
+    if chosen.device.is_neuron:
         yield (
-            f"{plan.engine} is in beta, and this recipe has not been run: data and first weights "
+            f"{chosen.engine} is in beta, and this recipe has not been run: data and first weights "
             "are those of its --config, other options those of AWS's pages, checkpoints and "
             f"progress its own ({recipes.NEURON_SOURCE})."
         )
-    if not plan.follows:
+    if not chosen.layout.source:
         yield (
-            f"No source publishes a run of {plan.name} with these degrees on {plan.accelerator}: "
+            f"No source publishes a run of {name} with these degrees on {chosen.device.name}: "
             "its memory is calculated."
         )
 
 
-def _step_text(plan: RecipePlan) -> str:
+def _step_text(chosen: Chosen) -> str:
     """Return the time of a step in words; what nobody has measured is said to be so."""
-    seconds = f"about {plan.step_seconds:,.1f} s"
-    if plan.speed_source:
-        return f"in {seconds} ({plan.speed_source})"
-    return f"in a time that no source states ({seconds} at the share of the peak that we assume)"
+    seconds, source = step_of(chosen)
+    about = f"about {seconds:,.1f} s"
+    if source:
+        return f"in {about} ({source})"
+    return f"in a time that no source states ({about} at the share of the peak that we assume)"
 
 
 def _is_on_neuron(request: JobRequest) -> bool:
