@@ -1,6 +1,11 @@
 """Jobs of post-training: what they start, and what is refused before any node is paid for."""
 
+import ast
+import shlex
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -152,11 +157,95 @@ def test_a_rollout_without_gpus_is_refused() -> None:
     assert refusals(given, job) == [f"recipe: {RULE}"]
 
 
-@pytest.mark.parametrize("recipe", ["sft", "dpo", "grpo"])
-def test_methods_are_refused_on_trainium(recipe: str) -> None:
-    job = method(recipe, image="docker.io/example/tune:1")
+TRN1, TRN2 = "trn1.32xlarge", "trn2.48xlarge"
+NEURON = "docker.io/example/optimum-neuron:0.4.5"
 
-    assert f"recipe: {RULE}" in refusals(cluster("trn2.48xlarge"), job)
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "key"),
+    [
+        *((TRN2, {"recipe": name}, "recipe") for name in ("dpo", "distill", "grpo", "evaluate")),
+        ("inf2.48xlarge", {}, "recipe"),
+        (TRN2, {"args": [*BASE, "--fsdp_version=2"]}, "args[2]"),
+        (TRN2, {"args": [*BASE, "--accept-new-data"]}, "args[2]"),
+        (TRN2, {"args": BASE[:1]}, "args"),
+        (TRN1, {"args": [*BASE, "--tensor_parallel_size=3"]}, "args[2]"),
+        (TRN1, {"args": [*BASE, "--pipeline_parallel_size=8"]}, "args"),
+        (TRN2, {"args": [*BASE, "--tensor_parallel_size=64"]}, "args[2]"),
+        (TRN2, {"model": "Qwen3-30B-A3B"}, "model"),
+    ],
+)
+def test_what_no_library_trains_on_trainium_is_refused(
+    kind: str, changes: Mapping[str, Any], key: str
+) -> None:
+    job = method(**{"recipe": "sft", "image": NEURON, **changes})
+
+    assert f"{key}: {RULE}" in refusals(cluster(kind), job)
+
+
+DOUBLES = {
+    "torch": "bfloat16, float32 = 'bfloat16', 'float32'",
+    "datasets": "load_dataset = lambda name: {'train': [name]}",
+    "transformers": "class AutoTokenizer: from_pretrained = str.upper",
+    "trl": """
+from types import SimpleNamespace as Bag
+ModelConfig = ScriptArguments = object
+def get_peft_config(given): return given.use_peft
+class TrlParser:
+    def __init__(self, kinds): pass
+    def parse_args_and_config(self, words):
+        stated = dict(word[2:].partition("=")[::2] for word in words)
+        bag = Bag(**stated, trn_config="layout", attn_implementation=None)
+        bag.use_peft, bag.dataset_train_split = "use_peft" in stated, "train"
+        return bag, bag, bag
+""",
+    "optimum/neuron/__init__": """
+import os
+NeuronSFTConfig = object
+class NeuronSFTTrainer:
+    def __init__(self, **given):
+        print([os.environ["HF_HUB_OFFLINE"], os.environ["NEURON_CC_FLAGS"].split("=")[-1]])
+        print([given["args"].output_dir, given["args"].tensor_parallel_size])
+        print([given[key] for key in ("train_dataset", "processing_class", "peft_config")])
+    def train(self): print(["trains"])
+    def save_model(self): print(["saves"])
+""",
+    "optimum/neuron/models/training": """
+class NeuronModelForCausalLM:
+    def from_pretrained(*given, **more): print([*given, *more.values()])
+""",
+}
+
+
+@pytest.mark.parametrize(("kind", "cores", "tensor"), [(TRN1, 32, 8), (TRN2, 64, 4)])
+def test_sft_on_trainium_hands_model_rows_and_options_to_optimum_neurons_trainer(
+    kind: str, cores: int, tensor: int, tmp_path: Path
+) -> None:
+    job = method("sft-lora", [*BASE, "--output_dir=/data/chat"], image=NEURON)
+    plan = prepared(cluster(kind), job)
+    words = container(plan)["command"]
+    start = shlex.split(words[2][words[2].index("exec ") :].replace("\\\n", ""))
+    for name, text in DOUBLES.items():
+        file = tmp_path / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    program = start[start.index("-c") + 1].replace("$$", "$")
+    env = {"PYTHONPATH": str(tmp_path), "ULTRASCALE_OUTPUT": "/data/chat"}
+    run = subprocess.run(
+        [sys.executable, "-c", program, *words[4:]], env=env, capture_output=True, check=True
+    )
+
+    assert {"torchrun", f"--nproc-per-node={cores}", "--no-python"} <= {*start}
+    assert ast.parse(program, feature_version=(3, 10)), "the image of AWS has Python 3.10"
+    assert [ast.literal_eval(line) for line in run.stdout.decode().splitlines()] == [
+        ["/data/base", "layout", "bfloat16", "flash_attention_2"],
+        ["1", "/data/chat/neuron-cache"],
+        ["/data/chat", str(tensor)],
+        [["/data/rows"], "/DATA/BASE", True],
+        ["trains"],
+        ["saves"],
+    ]
+    assert any("not run by us" in note for note in plan.notes)
 
 
 def test_a_closed_network_reports_nowhere() -> None:

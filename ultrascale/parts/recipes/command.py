@@ -15,7 +15,7 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import CatalogError, UsageError
 from ultrascale.frozen import to_document
 from ultrascale.parts.recipes.chosen import Chosen, on_type, step_of
-from ultrascale.parts.recipes.posttraining import ENGINE
+from ultrascale.parts.recipes.posttraining import ENGINE, NEURON_TRAINER
 from ultrascale.parts.recipes.section import METHOD_OF, Method
 from ultrascale.parts.recipes.table import DEVICES, NEURON_ENGINE, RECIPES, Recipe
 from ultrascale.plan.jobs import checkpoints
@@ -112,6 +112,8 @@ def _print_methods(methods: Sequence[Method], *, as_json: bool) -> None:
         table.add_row(method.name, method.does, method.rows)
     screen().print(table)
     say(f"by {ENGINE}: `args` take the options of its script, such as --model_name_or_path")
+    if any(method.script == "sft" for method in methods):
+        say(f"Trn1, Trn2: sft and sft-lora by {NEURON_TRAINER}, image of yours; not run by us")
 
 
 def _known_recipe(name: str) -> Recipe:

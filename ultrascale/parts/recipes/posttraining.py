@@ -18,6 +18,7 @@ from ultrascale.parts.recipes import memory
 from ultrascale.parts.recipes.memory import FROZEN_BYTES, Division, MemoryPlan
 from ultrascale.parts.recipes.options import Option, is_of_kind
 from ultrascale.parts.recipes.section import METHOD_OF, Method, model_of, recipe_of
+from ultrascale.plan.jobs.command import NEURON_SFT
 from ultrascale.plan.jobs.devices import Device, smallest_device
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.output import plan_output
@@ -28,6 +29,7 @@ from ultrascale.plan.model.jobs import ProgramPlan
 Mistakes = Iterator[config.Mistake]
 
 ENGINE = "TRL 1.16.0"
+NEURON_TRAINER = "optimum-neuron 0.4.5 of February 2026"
 PROGRAM = "ultrascale_training.posttrain"
 TRAINER, ROLLOUT = "trainer", "rollout"
 _SERVER = ("python3", "-m", "trl.scripts.vllm_serve")
@@ -41,7 +43,10 @@ VLLM = "0.31.0"
 _GIB = 2**30
 # Defaults of TRL and transformers, as of the releases in the image.
 _BATCH, _LENGTH, _ANSWER, _GROUP, _SHARE_OF_ANSWERS = 8, 1024, 256, 8, 0.3
-_RECORD = Path(__file__).with_name("trl_options.txt")
+_RECORDS = ("trl_options.txt", "neuron_options.txt")
+# As in its examples; without packing it fills rows up with tokens that its loss counts.
+_NEURON_TENSOR = {"AWS Trainium": 8, "AWS Trainium2": 4}
+_ON_NEURON = ("--packing=True", "--bf16=True", "--report_to=none", "--skip_cache_push=True")
 MODEL, DATA, TEACHER = "model_name_or_path", "dataset_name", "teacher_model_name_or_path"
 _OUTPUT, _DEGREE = "output_dir", "tensor_parallel_size"
 # Flag of our own program.
@@ -82,13 +87,14 @@ def stated_in(args: Sequence[str]) -> Stated:
 
 @cache
 def known_options(script: str) -> Mapping[str, str]:
-    """Return the kinds of the options of a script of TRL, by name; tests hold them against it."""
-    lines = (line.split() for line in _RECORD.read_text("utf-8").splitlines())
+    """Return the kinds of options by name, by TRL's parser; `neuron` by its own, of 2026-11-30."""
+    texts = (Path(__file__).with_name(name).read_text("utf-8") for name in _RECORDS)
+    lines = (line.split() for text in texts for line in text.splitlines())
     return MappingProxyType(
         {
             name: kind
             for kind, scripts, *names in lines
-            if scripts == "all" or script in scripts.split(",")
+            if (scripts == "all" and script != "neuron") or script in scripts.split(",")
             for name in names
         }
     )
@@ -114,6 +120,8 @@ def plan_posttraining(request: JobRequest, share: NodeShare | None) -> ProgramPl
     device = None if share is None else smallest_device(share, request.nodes)
     if device is None:
         return ProgramPlan(script=PROGRAM, image=image)
+    if device.is_neuron:
+        return _on_trainium(method, job, device)
     stated = stated_in(job.args)
     args = [method.script, *method.options]
     if method.name == "grpo":
@@ -134,6 +142,16 @@ def plan_posttraining(request: JobRequest, share: NodeShare | None) -> ProgramPl
         kept=stated.number("save_total_limit", 3),
         notes=tuple(_notes(method, job, device)),
     )
+
+
+def _on_trainium(method: Method, job: config.TrainingJob, device: Device) -> ProgramPlan:
+    note = (
+        f"Recipe {method.name} ({NEURON_TRAINER}) {method.does}: not run by us, memory not known. "
+        "Restarts begin at the first step. `optimum-cli neuron consolidate` makes shards a model."
+    )
+    tensor = min(device.count, _NEURON_TENSOR.get(device.name, 1))
+    args = (*method.options, *_ON_NEURON, f"--{_DEGREE}={tensor}")
+    return ProgramPlan(script=NEURON_SFT, image=job.image, args=args, notes=(note,))
 
 
 def method_of(request: JobRequest) -> Method | None:
@@ -228,22 +246,22 @@ def posttraining_suits_its_nodes(
     device, stated = smallest_device(share, pools), stated_in(job.args)
     if device is None:
         yield config.refuse("recipe", "a recipe for GPUs, and its nodes have none", "choose a pool")
-    elif device.is_neuron:
-        problem = f"no library has {method.name} for Trainium"
-        if method.script == "sft":
-            problem = "TRL does not train on Trainium"
-        todo = "use GPUs; for sft there, a script of yours by optimum-neuron's NeuronSFTTrainer"
-        yield config.refuse("recipe", problem, todo)
+    elif device.is_neuron and (method.script != "sft" or device.name not in _NEURON_TENSOR):
+        problem = f"no library that we know has {method.name} for {device.name}"
+        yield config.refuse("recipe", problem, "use GPUs; sft and sft-lora train on Trn1 and Trn2")
     elif not method.script:
         yield from _evaluation(job, stated)
     elif request.role == ROLLOUT:
         yield from _rollout(job, device, stated)
     else:
-        yield from _options(method, job.args)
+        yield from _options("neuron" if device.is_neuron else method.script, job.args)
         yield from _needs(method, stated)
         yield from _places(request, stated)
         yield from _batches(method, job, device, stated)
-        if (model := model_of(job)) is not None:
+        model = model_of(job)
+        if device.is_neuron:
+            yield from _neuron_layout(job, device, stated)
+        elif model is not None:
             yield from memory_mistakes(method, model, job, device)
 
 
@@ -269,19 +287,30 @@ def roles_train_and_generate(request: JobRequest, roles: Roles) -> Mistakes:
             yield config.refuse("roles", f"grpo has no role {name}", f"add {name}", got="")
 
 
-def _options(method: Method, args: Sequence[str]) -> Mistakes:
-    known = known_options(method.script)
+def _options(script: str, args: Sequence[str]) -> Mistakes:
+    known, own = known_options(script), NEURON_TRAINER if script == "neuron" else ENGINE
     for name, option in stated_in(args).by_name.items():
-        kind = known.get(name, "FLAG" if name == _ACCEPT else "")
+        kind = known.get(name, "FLAG" if (name, own) == (_ACCEPT, ENGINE) else "")
         place, value = f"args.{option.at}", option.value
         if not kind:
-            problem = f"not an option of {ENGINE} for {method.script}"
+            problem = f"not an option of {own} for {script}"
             yield config.refuse(place, problem, config.near(f"--{name}", {f"--{n}" for n in known}))
         elif kind != "FLAG" and "$(" not in value:
             optional = kind[-1] == "?" or kind == "BOOL"
             kinds = kind.rstrip("*?").split("|")
             if not (optional and not value) and not any(is_of_kind(value, one) for one in kinds):
                 yield config.refuse(place, f"not a value of --{name}", f"write {kind}")
+
+
+def _neuron_layout(job: config.TrainingJob, device: Device, stated: Stated) -> Mistakes:
+    devices, model = job.nodes * (job.processes_per_node or device.count), model_of(job)
+    tensor = stated.number(_DEGREE, min(device.count, _NEURON_TENSOR[device.name])) or 1
+    group = tensor * (stated.number("pipeline_parallel_size", 1) or 1)
+    if devices % group or (model is not None and model.heads % tensor):
+        problem = f"tensor x pipeline = {group} divides {devices} NeuronCores or the heads not"
+        yield config.refuse(stated.at(_DEGREE), problem, "write a divisor of both")
+    if model is not None and model.model_type not in ("llama", "qwen3"):
+        yield config.refuse("model", f"{NEURON_TRAINER} has no parallel {model.name}", "use GPUs")
 
 
 def _needs(method: Method, stated: Stated) -> Mistakes:

@@ -74,6 +74,7 @@ _CACHE_MODULE = "ultrascale_training.neuron_cache"
 _LAUNCH_MODULE = "ultrascale_training.launch"
 # It reports mistakes in its arguments itself: the import of TRL takes as long as a start.
 _POSTTRAIN = "ultrascale_training.posttrain"
+NEURON_SFT = "ultrascale.plan.jobs.neuron_sft"  # Sent as text: its image is none of ours
 CACHE_FOLDER = "neuron-cache"
 
 
@@ -371,6 +372,8 @@ def _options(job: config.TrainingJob, *, processes: int, meeting: Meeting) -> li
 
 def script_words(script: str) -> list[str]:
     """Return torchrun's words for a file, or for a module."""
+    if script == NEURON_SFT:
+        return ["--no-python", "python3", "-c", program("neuron_sft")]
     return [script] if script.endswith(".py") or "/" in script else ["-m", script]
 
 

@@ -167,7 +167,7 @@ def _traces(output: OutputPlan) -> str:
 
 def _stated_place(job: config.TrainingJob) -> Place | None:
     """Return the place that a job states, first by an argument of a program of ours."""
-    if job.script in PROGRAMS:
+    if job.script in (*PROGRAMS, command.NEURON_SFT):
         for number, word in enumerate(job.args):
             name, equals, value = word.partition("=")
             if name not in _OPTIONS:
