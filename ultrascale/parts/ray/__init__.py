@@ -6,14 +6,7 @@ from ultrascale import config
 from ultrascale.core.part import HelmChart, Part
 from ultrascale.parts.ray import facts
 from ultrascale.parts.ray.model import Plan
-from ultrascale.parts.ray.plan import (
-    CONTROLLERS,
-    RAY,
-    has_ray,
-    operator_size,
-    plan_operator,
-    plan_ray,
-)
+from ultrascale.parts.ray.plan import RAY, has_ray, operator_size, plan_operator, plan_ray
 from ultrascale.parts.ray.section import FileKeys, RayJob, runs_ray
 from ultrascale.plan.jobs.controllers import JobController
 from ultrascale.plan.jobs.request import JobRequest
@@ -32,10 +25,7 @@ class _Part(Part[FileKeys, Plan]):
     controllers_in = "plan"
     charts = (
         HelmChart(
-            location=facts.CHART,
-            version=facts.VERSION,
-            images=(f"{facts.IMAGE}:v",),
-            defines_once=True,
+            location=facts.CHART, version=facts.VERSION, images=(facts.IMAGE,), defines_once=True
         ),
     )
 
@@ -44,7 +34,7 @@ class _Part(Part[FileKeys, Plan]):
         return [NamespacePlan(name=facts.NAMESPACE, pod_security="restricted")] if there else []
 
     def controllers_of_jobs(self, cluster: config.Cluster) -> Sequence[JobController]:
-        return CONTROLLERS if has_ray(cluster) else ()
+        return (RAY,) if has_ray(cluster) else ()
 
     def controller_of(self, request: JobRequest) -> JobController | None:
         return RAY if isinstance(request.job, RayJob) else None
@@ -70,14 +60,15 @@ class _Part(Part[FileKeys, Plan]):
 
     @property
     def layers(self) -> Mapping[LayerId, Layer]:
-        layer = Layer(
-            exists=lambda plan: plan.part(Plan) is not None,
-            after=("network", "cluster", "platform"),
-            follows="platform",
-            # Kueue looks for the kinds of jobs as it starts.
-            before=("scheduling",),
-        )
-        return {"ray-operator": layer}
+        return {
+            "ray-operator": Layer(
+                exists=lambda plan: plan.part(Plan) is not None,
+                after=("network", "cluster", "platform"),
+                follows="platform",
+                # Kueue looks for the kinds of jobs as it starts.
+                before=("scheduling",),
+            )
+        }
 
 
 PART = _Part()

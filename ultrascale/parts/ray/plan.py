@@ -51,7 +51,7 @@ def plan_operator(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
     return Plan(
         chart=core.chart(facts.CHART),
         version=facts.VERSION,
-        image=core.image(f"{facts.IMAGE}:v{facts.VERSION}"),
+        image=core.image(facts.IMAGE + facts.VERSION),
         operator=operator_size(sum(pool.max_nodes for pool in core.all_pools)),
         # HyperPod makes those of teams later, and they take no jobs of Ray.
         namespaces=tuple(
@@ -129,14 +129,9 @@ def plan_ray(request: JobRequest, job: RayJob) -> JobPlan:
 def _role(part: JobRequest) -> RolePlan:
     role = part.role or ""
     pod = plan_pod(part, part.nodes, _share(part, nodes.node_share(part.job, part.nodes)))
-    name, value = facts.NO_STATISTICS
-    # Every pod runs Ray, whose command the operator writes.
-    pod = replace(
-        pod,
-        command=(),
-        env={name: value, **pod.env},
-        fields={**output.fields(), **RAY.fields()},
-    )
+    # Every pod runs Ray, whose command the operator writes, and sends no statistics out.
+    env, fields = {"RAY_USAGE_STATS_ENABLED": "0", **pod.env}, {**output.fields(), **RAY.fields()}
+    pod = replace(pod, command=(), env=env, fields=fields)
     assert isinstance(part.job, RayJob)
     pod = output.with_output(pod, part.job, output.plan_output(part))
     return RolePlan(name=role, pods=part.pods, container=role, pod=pod)
@@ -155,20 +150,20 @@ def _share(part: JobRequest, share: NodeShare) -> NodeShare:
 
 def _labels_of_gang(request: JobRequest, job: RayJob) -> dict[str, str]:
     """Return the labels of a RayJob by which the operator fills the group of Volcano."""
-    labels = {facts.GANG_QUEUE: request.queue, facts.GANG_PRIORITY: job.priority}
+    labels = {"volcano.sh/queue-name": request.queue, "ray.io/priority-class-name": job.priority}
     whole = job.model_copy(update={"nodes": request.pods, "roles": {}})
     if (topology := topology_of(replace(request, job=whole), request.nodes)) is not None:
-        tier = topology.highest_tier
-        labels[facts.GANG_TOPOLOGY] = topology.mode
-        labels[facts.GANG_TIER] = None if tier is None else str(tier)
+        labels["volcano.sh/network-topology-mode"] = topology.mode
+        if topology.highest_tier is not None:
+            labels["volcano.sh/network-topology-highest-tier-allowed"] = str(topology.highest_tier)
     return {key: value for key, value in labels.items() if value is not None}
 
 
 def _notes(request: JobRequest, job: RayJob) -> Iterator[str]:
-    again = "restarts: {job: N} would start it anew after any failure of its entry point"
-    if retries := job.restarts.job:
-        again = f"restarts.job: {retries} starts it anew after each failure of its entry point"
-    yield f"{again}, with new pods: after a mistake too, since Ray ends with status 1 for each."
+    yield (
+        f"restarts.job, here {job.restarts.job or 0}, starts it anew after a failure of its entry "
+        "point, with new pods: after a mistake too, since Ray ends with status 1 for each."
+    )
     yield (
         "Its pods go when it ends, and their logs with them: `--follow` shows what it prints, and "
         "`ultrascale status` keeps the last lines of a failure."

@@ -19,7 +19,6 @@ _OF_TORCHRUN = {
     "compile_cache": "leave it out",
     "ttl_seconds_after_finished": "leave it out: `ultrascale cancel` takes an ended job away",
 }
-_OF_RESTARTS = frozenset({"workers", "budget", "stragglers"})
 # Fields of a RayJob that decide who reaches the dashboard, or which cluster runs the entry point.
 _SPEC, _HEAD = ("RayJob", "spec"), ("RayJob", "spec", "rayClusterSpec", "headGroupSpec")
 _CLOSED = (
@@ -70,7 +69,7 @@ def ray_has_one_head(job: RayJob) -> config.Mistakes:
 def ray_has_one_program(job: RayJob) -> config.Mistakes:
     for key in sorted(_OF_TORCHRUN.keys() & job.model_fields_set):
         yield config.refuse(key, "not a key of jobs of Ray", _OF_TORCHRUN[key], got="")
-    for key in sorted(job.restarts.model_fields_set & _OF_RESTARTS):
+    for key in sorted(job.restarts.model_fields_set & {"workers", "budget", "stragglers"}):
         wrong = "KubeRay starts the whole job anew, and nothing less"
         yield config.refuse(f"restarts.{key}", wrong, "leave it out")
     for name, role in job.roles.items():
