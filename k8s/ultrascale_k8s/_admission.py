@@ -181,10 +181,12 @@ def leader_worker_set_asks_for(leader_worker_set: str, wanted: str) -> str:
     return f"({of_workers}) ||\n(has({template}.leaderTemplate) && ({of_leader}))"
 
 
-def of_ray_cluster(cluster: str, of_pod: Callable[[str], str]) -> str:
-    """Return a CEL expression: true if ``of_pod`` is, of any group of pods of a Ray ``cluster``."""
-    groups = f"{cluster}.workerGroupSpecs"
-    return (
-        f"({of_pod(f'{cluster}.headGroupSpec.template.spec')}) ||\n"
-        f"(has({groups}) && {groups}.exists(group, {of_pod('group.template.spec')}))"
-    )
+def of_ray_cluster(cluster: str, is_true: Callable[[str], str]) -> str:
+    """Return a CEL expression: true if ``is_true`` is, of a template of a Ray ``cluster``."""
+    head, groups = is_true(f"{cluster}.headGroupSpec.template"), f"{cluster}.workerGroupSpecs"
+    return f"({head}) ||\n(has({groups}) && {groups}.exists(group, {is_true('group.template')}))"
+
+
+def ray_cluster_asks_for(cluster: str, wanted: str) -> str:
+    """Return a CEL expression: true if a Ray ``cluster`` asks for devices; see `asks_for`."""
+    return of_ray_cluster(cluster, lambda template: asks_for(f"{template}.spec", wanted))

@@ -46,11 +46,12 @@ REASONS = {
 
 def fields(spec: dict[str, Any]) -> Iterator[str]:
     """Yield the fields of a RayJob, of its cluster, and of its groups, where they say something."""
-    cluster = spec.get("rayClusterSpec", {})
+    cluster: Any = spec.get("rayClusterSpec", {})
     yield from spec.keys() | cluster.keys()
-    for name in ("headGroupSpec", "workerGroupSpecs"):
-        groups = cluster.get(name, [])
-        for group in groups if isinstance(groups, list) else [groups]:
+    heads = [cluster["headGroupSpec"]] if "headGroupSpec" in cluster else []
+    workers = cluster.get("workerGroupSpecs", [])
+    for name, groups in (("headGroupSpec", heads), ("workerGroupSpecs", workers)):
+        for group in groups:
             yield from (f"{name}.{key}" for key, value in group.items() if value != {})
 
 

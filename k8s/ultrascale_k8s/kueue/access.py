@@ -1,7 +1,6 @@
 """Kinds by which jobs wait in queues of Kueue, for the policies on people's rights."""
 
 from collections.abc import Iterator
-from functools import partial
 
 from ultrascale.plan.model import QueueAccessPlan
 from ultrascale.plan.names import QUEUE_LABEL
@@ -14,6 +13,7 @@ from ultrascale_k8s._admission import (
     asks_for_one_of,
     leader_worker_set_asks_for,
     of_ray_cluster,
+    ray_cluster_asks_for,
 )
 from ultrascale_k8s.kueue.admission import JOBSETS, jobset_asks_for
 from ultrascale_k8s.queue_access import Judged, names_no_other
@@ -71,11 +71,11 @@ def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
     )
     if plan.ray:
         ray = "thing.spec.rayClusterSpec"
-        queued = of_ray_cluster(ray, lambda pod: f"!({names_no_queue(pod.removesuffix('.spec'))})")
+        queued = of_ray_cluster(ray, lambda pods: f"!({names_no_queue(pods)})")
         yield Judged(
             name="rayjobs",
             kinds=RAY_JOBS,
-            asks=f"!has({ray}) || ({of_ray_cluster(ray, partial(asks_for, wanted=wanted))})",
+            asks=f"!has({ray}) || ({ray_cluster_asks_for(ray, wanted)})",
             named=named,
             queue=queue,
             elsewhere=f"{names_no_queue('thing')} && (!has({ray}) || !({queued}))",

@@ -33,6 +33,7 @@ from ultrascale_k8s._admission import (
     leader_worker_set_asks_for,
     of_ray_cluster,
     policy,
+    ray_cluster_asks_for,
 )
 
 JOBSETS = Kinds(group="jobset.x-k8s.io", version="v1alpha2", resources=("jobsets",))
@@ -47,12 +48,8 @@ _GROUP = "object.spec.leaderWorkerTemplate"
 _RAY = "object.spec.rayClusterSpec"
 
 
-def _claims(pod: str) -> str:
-    return f"has({pod}.resourceClaims)"
-
-
-def _ray_asks_for(cluster: str, wanted: str) -> str:
-    return of_ray_cluster(cluster, partial(asks_for, wanted=wanted))
+def _claims(pods: str) -> str:
+    return f"has({pods}.spec.resourceClaims)"
 
 
 # By plural of a kind, a CEL expression: true if a pod claims devices by dynamic allocation, which
@@ -374,6 +371,6 @@ _ASKS: Mapping[str, Callable[[str], str]] = {
     "jobs": partial(asks_for, _JOB_POD),
     "jobsets": partial(jobset_asks_for, "object"),
     "leaderworkersets": partial(leader_worker_set_asks_for, "object"),
-    "rayjobs": lambda wanted: f"has({_RAY}) && ({_ray_asks_for(_RAY, wanted)})",
-    "rayclusters": lambda wanted: _ray_asks_for("object.spec", wanted),
+    "rayjobs": lambda wanted: f"has({_RAY}) && ({ray_cluster_asks_for(_RAY, wanted)})",
+    "rayclusters": partial(ray_cluster_asks_for, "object.spec"),
 }

@@ -61,24 +61,19 @@ def judged_kinds(plan: QueueAccessPlan) -> Iterator[Judged]:
         elsewhere=pods_name_no_other("thing.spec.template"),
     )
     if plan.ray:
-        yield _ray_jobs()
-
-
-def _ray_jobs() -> Judged:
-    """Return the jobs of Ray: their operator puts the label's queue, and Volcano, into its pods."""
-    ray, key = "thing.spec.rayClusterSpec", "volcano.sh/queue-name"
-
-    def bypasses(pod: str) -> str:
-        return f"has({pod}.nodeName) || !({pods_name_no_other(pod.removesuffix('.spec'))})"
-
-    return Judged(
-        name="rayjobs",
-        kinds=RAY_JOBS,
-        asks="true",
-        named=f'has({ray}) && has(thing.metadata.labels) && "{key}" in thing.metadata.labels',
-        queue=f'thing.metadata.labels["{key}"]',
-        elsewhere=f"!has({ray}) || !({of_ray_cluster(ray, bypasses)})",
-    )
+        # Their operator puts the label's queue, and Volcano, into the pods.
+        ray, key = "thing.spec.rayClusterSpec", "volcano.sh/queue-name"
+        bypasses = of_ray_cluster(
+            ray, lambda pods: f"has({pods}.spec.nodeName) || !({pods_name_no_other(pods)})"
+        )
+        yield Judged(
+            name="rayjobs",
+            kinds=RAY_JOBS,
+            asks="true",
+            named=f'has({ray}) && has(thing.metadata.labels) && "{key}" in thing.metadata.labels',
+            queue=f'thing.metadata.labels["{key}"]',
+            elsewhere=f"!has({ray}) || !({bypasses})",
+        )
 
 
 def _names_queue(template: str) -> str:
