@@ -1,6 +1,8 @@
 """Tests of post-training, which `make posttrain` runs in an environment of their own."""
 
 import os
+import resource
+from collections import defaultdict
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,6 +12,28 @@ import pytest
 collect_ignore_glob = [] if find_spec("trl") else ["test_*.py"]
 # Before transformers is imported: nothing here is asked of a hub.
 os.environ |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+_SECONDS: defaultdict[str, float] = defaultdict(float)
+_PEAKS: dict[str, int] = {}
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep the seconds of a test with what it needs first, and its largest process."""
+    _SECONDS[report.nodeid] += report.duration
+    if report.when == "teardown" and find_spec("trl"):
+        from tests.support.forked_worlds import PEAKS
+
+        of_any = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        _PEAKS[report.nodeid] = max(PEAKS, default=of_any)
+        PEAKS.clear()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print them, the longest first."""
+    terminalreporter.section("seconds, and GB of the largest process")
+    for name in sorted(_PEAKS, key=lambda name: -_SECONDS[name]):
+        figures = f"{_SECONDS[name]:6.1f} s {_PEAKS[name] / 1e9:5.2f} GB"
+        terminalreporter.line(f"{figures}  {name.removeprefix('tests/posttrain/')}")
 
 
 @pytest.fixture(scope="session")

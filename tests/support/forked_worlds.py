@@ -22,6 +22,8 @@ _POLL_SECONDS = 0.05
 # A step takes a tenth of a second on a machine that does nothing else.
 _PATIENCE = 600.0
 Program = Callable[[], object]
+PEAKS: list[int] = []
+"""Largest memory of each process that has ended, in bytes."""
 
 
 @dataclass
@@ -61,8 +63,9 @@ class World:
 
     def _wait(self, pid: int, deadline: float) -> int:
         while True:
-            ended, status = os.waitpid(pid, os.WNOHANG)
+            ended, status, usage = os.wait4(pid, os.WNOHANG)
             if ended:
+                PEAKS.append(usage.ru_maxrss * 1024)
                 return os.waitstatus_to_exitcode(status)
             if time.monotonic() > deadline:
                 self._kill()
