@@ -4,12 +4,14 @@ Remaining losses are those of an undisturbed run: of one worker bit for bit.
 """
 
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -34,34 +36,59 @@ def words_of(model: Path, data: Path, *more: str) -> Sequence[str]:
     ]
 
 
-@pytest.mark.parametrize("world", [1, 2, 3])
+KILL, TERM = signal.SIGKILL, signal.SIGTERM
+# What a run survives, one after the other: the signal, the workers that get it, and when.
+ENDS = {
+    1: ((KILL, "all", "save"), (TERM, "all", "save"), (TERM, "all", "step"), (KILL, "all", "step")),
+    2: (
+        (KILL, "all", "save"),
+        (TERM, "last", "step"),
+        (KILL, "first", "step"),
+        (TERM, "all", "save"),
+    ),
+    3: (
+        (KILL, "last", "save"),
+        (TERM, "all", "step"),
+        (KILL, "all", "step"),
+        (TERM, "last", "save"),
+    ),
+}
+
+
+@pytest.mark.parametrize("world", ENDS)
 def test_a_run_that_is_stopped_and_killed_computes_what_an_undisturbed_one_does(
-    model: Path, chats: Path, tmp_path: Path, world: int
+    model: Path, chats: Path, trained: Path, tmp_path: Path, world: int
 ) -> None:
     # Several workers share the model once by FSDP2, as on GPUs, and once by copies.
     words = words_of(model, chats, *(["--fsdp"] if world == 2 else []))
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    worlds.run(world, "sft", words, whole)
-    # Killed in its first save, of which nothing is left; then told to stop, by one worker alone.
-    running = worlds.start(world, "sft", words, parts, slow_saves=True)
-    running.wait_until((parts / f"checkpoint-{EVERY}").exists)
-    running.signal(signal.SIGKILL)
-    running.wait()
-    running = worlds.start(world, "sft", words, parts, attempt="1")
-    running.wait_for("progress step=4/")
-    running.signal(signal.SIGTERM, ranks=[world - 1])
-    assert running.wait() == [STOPPED] * world
-    # A model of its folder would be taken for a finished one.
-    assert not (parts / "model.safetensors").exists()
-    stopped = int(running.text().split("stopped and saved at step ")[1].split()[0])
-    assert 4 <= stopped < STEPS
-    # It goes on where it stopped; then one worker is killed, and the others end by themselves.
-    running = worlds.start(world, "sft", words, parts, attempt="2")
-    running.wait_for(f"progress step={stopped + 3}/")
-    assert f"starts at step {stopped} of {STEPS}" in running.text()
-    running.signal(signal.SIGKILL, ranks=[0])
-    assert 0 not in running.wait()
-    worlds.run(world, "sft", words, parts, attempt="3")
+    whole, parts = tmp_path / "whole" if world > 1 else trained, tmp_path / "parts"
+    if world > 1:
+        worlds.run(world, "sft", words, whole)
+    kept, repeated = 0, dict[str, int]()
+    for number, (sent, who, when) in enumerate(ENDS[world]):
+        slow = when == "save"
+        running = worlds.start(world, "sft", words, parts, attempt=str(number), slow_saves=slow)
+        running.wait_for(f"starts at step {kept} of {STEPS}")
+        if slow:
+            running.wait_until((parts / f"checkpoint-{(kept // EVERY + 1) * EVERY}").exists)
+        else:
+            running.wait_for(f"progress step={kept + 3}/")
+        ranks = {"all": None, "first": [0], "last": [world - 1]}[who]
+        running.signal(sent, ranks=ranks)
+        statuses, text = running.wait(), running.text()
+        # A model of its folder would be taken for a finished one.
+        assert not (parts / "model.safetensors").exists()
+        if sent == TERM:
+            assert statuses == [STOPPED] * world
+            kept = int(text.split("stopped and saved at step ")[1].split()[0])
+            assert kept < STEPS
+        else:
+            assert 0 not in statuses
+        reached = max(map(int, re.findall(r"progress step=(\d+)/", text)))
+        repeated[f"{sent.name} to {who} in a {when}"] = max(0, reached - kept)
+    worlds.run(world, "sft", words, parts, attempt="last")
+    print(f"world {world}, steps repeated: {repeated}")
+    assert {steps for end, steps in repeated.items() if "TERM" in end} == {0}
     expected, computed = worlds.figures(whole), worlds.figures(parts)
     assert computed == (expected if world == 1 else pytest.approx(expected, abs=1e-5))
     if world == 1:
@@ -70,8 +97,12 @@ def test_a_run_that_is_stopped_and_killed_computes_what_an_undisturbed_one_does(
     assert not list(parts.glob("*partial*")), "what killed runs leave is deleted"
 
 
-def test_torchrun_that_is_told_to_stop_ends_with_75_and_the_run_goes_on(
-    model: Path, chats: Path, tmp_path: Path
+def children(pid: int) -> Sequence[int]:
+    return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+
+def test_torchrun_that_is_told_to_stop_or_killed_does_not_end_with_0_and_the_run_goes_on(
+    model: Path, chats: Path, trained: Path, tmp_path: Path
 ) -> None:
     command = [
         *(sys.executable, "-m", "ultrascale_training.launch"),
@@ -80,15 +111,31 @@ def test_torchrun_that_is_told_to_stop_ends_with_75_and_the_run_goes_on(
         *("--report_to=none", f"--output_dir={tmp_path / 'out'}", *words_of(model, chats)),
     ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as running:
-        assert running.stdout is not None
-        for line in running.stdout:
-            if line.startswith("progress step=3/"):
-                running.send_signal(signal.SIGTERM)
-        assert running.wait() == STOPPED
+    for sent in (TERM, KILL):
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env=environment
+        ) as running:
+            assert running.stdout is not None
+            ended = False
+            for line in running.stdout:
+                if line.startswith("progress step=") and not ended:
+                    ended = True
+                    if sent == TERM:
+                        running.send_signal(sent)
+                        continue
+                    (launcher,) = children(running.pid)
+                    # A container's processes end with its first.
+                    others = children(launcher)
+                    os.kill(launcher, sent)
+                    running.wait()
+                    for other in others:
+                        with suppress(ProcessLookupError):
+                            os.kill(other, sent)
+            status = running.wait()
+        assert (status == STOPPED) == (sent == TERM)
+        assert status != 0
     worlds.run(1, "sft", words_of(model, chats), tmp_path / "out")
-    steps = worlds.figures(tmp_path / "out")
-    assert [*steps] == [*range(1, STEPS + 1)]
+    assert worlds.figures(tmp_path / "out") == worlds.figures(trained)
     # A third start has nothing to train, and leaves the model as it is.
     done = (tmp_path / "out/model.safetensors").read_bytes()
     worlds.run(1, "sft", words_of(model, chats), tmp_path / "out", attempt="1")

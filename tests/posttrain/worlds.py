@@ -27,7 +27,7 @@ serialization.register_package(
     0, lambda _: None, lambda storage, place: storage if place.startswith("cpu:") else None
 )
 # Seconds for which a complete checkpoint waits for its sums, so that a test can end the run then.
-_SLOW_SECONDS = 5.0
+_SLOW_SECONDS = 1.0
 
 
 def _program() -> None:
