@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
@@ -29,7 +30,7 @@ def main(failures: FailureLog | None = None) -> int:
     failures = failures or FailureLog()
     stop = StopRequest()
     arguments = command_line.parse()
-    failures.output = arguments.output
+    failures.output = arguments.output_dir
     failures.tell_earlier()
     process_groups.connect_on_demand()
     # Imported late: the import takes ten seconds, and a mistake in the command line needs none of
@@ -46,7 +47,7 @@ def main(failures: FailureLog | None = None) -> int:
     status = trainer.run(ballot, lambda: stop.requested, most=arguments.steps_this_run)
     ballot.close()
     if arguments.export is not None and not status:
-        trainer.saves.export(arguments.export)
+        trainer.saves.export(Path(arguments.export))
     trainer.close()
     if status == STOPPED_EARLY:
         note_stop()

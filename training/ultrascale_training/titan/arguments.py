@@ -4,13 +4,11 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ultrascale_training.errors import TrainingError
-from ultrascale_training.titan import recipes
-from ultrascale_training.titan.recipes import Recipe
+from ultrascale_training.titan.recipes import RECIPES, Recipe
 
 Recompute = Literal["none", "selective", "full"]
 # TorchTitan's options that our own flags or programs replace. A name that ends with a dot stands
@@ -34,22 +32,21 @@ _USED = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arguments:
+class Arguments(argparse.Namespace):
     """A run as the user requested it; docs/recipes.md explains each flag."""
 
     recipe: Recipe
     data: Path
-    validation: Path | None
-    output: str  # A folder that all nodes mount, or ``s3://bucket/prefix``
+    validation_data: Path | None
+    output_dir: str  # A folder that all nodes mount, or ``s3://bucket/prefix``
     keep: int
     memory_every: int
     steps_this_run: int | None
     seed: int
-    recompute: Recompute | None
-    float8: bool  # Whether matrices are multiplied in Float8
+    activation_checkpoint: Recompute | None
+    matmul: Literal["bf16", "float8"]
     load: str | None
-    export: Path | None
+    export: str | None
     accept_new_data: bool
     titan: Sequence[str]  # Options for TorchTitan
 
@@ -60,43 +57,23 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
     Raises:
         TrainingError: Arguments are wrong; one line for each mistake.
     """
-    values, titan = _parser().parse_known_args(arguments)
-    mistakes: list[str] = []
-    recipe = None
-    if values.recipe is None:
-        mistakes.append("--recipe: is missing; name a recipe, see --list")
-    else:
-        try:
-            recipe = recipes.recipe_named(values.recipe)
-        except TrainingError as error:
-            mistakes.append(str(error))
-    if values.data is None:
-        mistakes.append(
-            "--data: is missing; name a folder of token files, which "
-            "python -m ultrascale_training.titan.prepare makes"
-        )
-    mistakes += [*_wrong_values(values), *_wrong_options(titan)]
-    if mistakes or recipe is None or values.data is None:
+    values, titan = _parser().parse_known_args(arguments, Arguments())
+    if mistakes := [*_wrong_values(values), *_wrong_options(titan)]:
         raise TrainingError("\n".join(mistakes))
-    return Arguments(
-        recipe=recipe,
-        data=values.data,
-        validation=values.validation_data,
-        output=values.output_dir,
-        keep=values.keep,
-        memory_every=values.memory_every,
-        steps_this_run=values.steps_this_run,
-        seed=values.seed,
-        recompute=values.activation_checkpoint,
-        float8=values.matmul == "float8",
-        load=values.load,
-        export=None if values.export is None else Path(values.export),
-        accept_new_data=values.accept_new_data,
-        titan=titan,
-    )
+    values.recipe, values.titan = RECIPES[str(values.recipe)], titan
+    return values
 
 
 def _wrong_values(values: argparse.Namespace) -> Iterator[str]:
+    if values.recipe is None:
+        yield "--recipe: is missing; name a recipe, see --list"
+    elif values.recipe not in RECIPES:
+        yield f"--recipe: no such recipe, got {values.recipe!r}; use {', '.join(RECIPES)}"
+    if values.data is None:
+        yield (
+            "--data: is missing; name a folder of token files, which "
+            "python -m ultrascale_training.titan.prepare makes"
+        )
     if not values.output_dir:
         yield (
             "--output-dir: is missing, and ULTRASCALE_OUTPUT is not set; name a folder that all "
@@ -179,7 +156,7 @@ class _List(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(*recipes.RECIPES, sep="\n")
+        print(*RECIPES, sep="\n")
         parser.exit()
 
 

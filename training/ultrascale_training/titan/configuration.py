@@ -39,7 +39,7 @@ def configuration(arguments: Arguments) -> UltrascaleTrainer.Config:
     """
     base = _recipe(arguments)
     parsed = _parsed_configuration(base, arguments)
-    parsed.dump_folder = local_folder(arguments.output)
+    parsed.dump_folder = local_folder(arguments.output_dir)
     return parsed
 
 
@@ -61,8 +61,8 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
     if hasattr(loss, "loss_fn"):
         loss.loss_fn.global_vocab_size = spec.model.vocab_size
     index = check_shards(arguments.data)
-    if arguments.validation is not None:
-        check_shards(arguments.validation)
+    if arguments.validation_data is not None:
+        check_shards(arguments.validation_data)
     if index.vocabulary > spec.model.vocab_size:
         raise TrainingError(
             f"--data: its tokenizer has {index.vocabulary} tokens, and {recipe.name} "
@@ -72,7 +72,7 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
         "checkpoint": Checkpointer.Config(
             enable=True,
             interval=base.checkpoint.interval,
-            store=arguments.output,
+            store=arguments.output_dir,
             keep=arguments.keep,
             memory_every=arguments.memory_every,
             load=arguments.load,
@@ -94,14 +94,14 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
     config.debug.enable_structured_logging = False
     config.profiler.enable_profiling = False
     config.comm.save_traces_folder = "flight-recorder"
-    if arguments.recompute is not None:
-        config.activation_checkpoint = _RECOMPUTE[arguments.recompute]()
+    if arguments.activation_checkpoint is not None:
+        config.activation_checkpoint = _RECOMPUTE[arguments.activation_checkpoint]()
     return config
 
 
 def _spec(model_registry: Callable[..., ModelSpec], arguments: Arguments) -> ModelSpec:
     converters = list[Any]()
-    if arguments.float8:
+    if arguments.matmul == "float8":
         if find_spec("torchao") is None:
             raise TrainingError(
                 "--matmul: float8 needs torchao, which this image lacks; build it anew, or write "
@@ -117,9 +117,9 @@ def _spec(model_registry: Callable[..., ModelSpec], arguments: Arguments) -> Mod
 
 
 def _validator(arguments: Arguments) -> Validator.Config:
-    data = arguments.validation or arguments.data
+    data = arguments.validation_data or arguments.data
     return Validator.Config(
-        enable=arguments.validation is not None,
+        enable=arguments.validation_data is not None,
         freq=_VALIDATE_EVERY,
         steps=_VALIDATE_STEPS,
         dataloader=TokenLoader.Config(dataset_path=str(data), shuffle=False),

@@ -7,8 +7,6 @@ The degrees of parallelism, batch and length of a run come from the command line
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ultrascale_training.errors import TrainingError
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -43,14 +41,3 @@ RECIPES: Mapping[str, Recipe] = {
         Recipe("qwen3-moe-toy", "qwen3", "qwen3_moe_debug", "debugmodel_moe", layers=1),
     )
 }
-
-
-def recipe_named(name: str) -> Recipe:
-    """Return the recipe called ``name``.
-
-    Raises:
-        TrainingError: There is no such recipe.
-    """
-    if name not in RECIPES:
-        raise TrainingError(f"--recipe: no such recipe, got {name!r}; use {', '.join(RECIPES)}")
-    return RECIPES[name]
