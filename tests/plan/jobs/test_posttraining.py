@@ -172,7 +172,7 @@ NEURON = "docker.io/example/optimum-neuron:0.4.5"
         (TRN1, {"args": [*BASE, "--tensor_parallel_size=3"]}, "args[2]"),
         (TRN1, {"args": [*BASE, "--pipeline_parallel_size=8"]}, "args"),
         (TRN2, {"args": [*BASE, "--tensor_parallel_size=64"]}, "args[2]"),
-        (TRN2, {"model": "Qwen3-30B-A3B"}, "model"),
+        (TRN2, {"model": "Qwen3-30B-A3B"}, "recipe"),
     ],
 )
 def test_what_no_library_trains_on_trainium_is_refused(

@@ -44,7 +44,7 @@ def seen_in_inputs(request: JobRequest, plan: ClusterPlan, sent: Submission) -> 
     """Return what is seen in the folders that a job reads; None where nobody is to look."""
     figures: _Figures = {}
     parts = [(part, _look(part, plan, figures)) for part in request.roles or (request,)]
-    seen = (at_keys_of_job(request, part, each) if part.role else each for part, each in parts)
+    seen = (at_keys_of_job(request, part, seen) if part.role else seen for part, seen in parts)
     return Seen(mistake for of_part in seen for mistake in of_part) if sent.looks else None
 
 

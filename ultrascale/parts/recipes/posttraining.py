@@ -45,7 +45,7 @@ _GIB = 2**30
 _BATCH, _LENGTH, _ANSWER, _GROUP, _SHARE_OF_ANSWERS = 8, 1024, 256, 8, 0.3
 _RECORDS = ("trl_options.txt", "neuron_options.txt")
 # As in its examples; without packing it fills rows up with tokens that its loss counts.
-_NEURON_TENSOR = {"AWS Trainium": 8, "AWS Trainium2": 4}
+_NEURON_DEGREE = {"AWS Trainium": 8, "AWS Trainium2": 4}
 _ON_NEURON = ("--packing=True", "--bf16=True", "--report_to=none", "--skip_cache_push=True")
 MODEL, DATA, TEACHER = "model_name_or_path", "dataset_name", "teacher_model_name_or_path"
 _OUTPUT, _DEGREE = "output_dir", "tensor_parallel_size"
@@ -149,7 +149,7 @@ def _on_trainium(method: Method, job: config.TrainingJob, device: Device) -> Pro
         f"Recipe {method.name} ({NEURON_TRAINER}) {method.does}: not run by us, memory not known. "
         "Restarts begin at the first step. `optimum-cli neuron consolidate` makes shards a model."
     )
-    tensor = min(device.count, _NEURON_TENSOR.get(device.name, 1))
+    tensor = min(device.count, _NEURON_DEGREE.get(device.name, 1))
     args = (*method.options, *_ON_NEURON, f"--{_DEGREE}={tensor}")
     return ProgramPlan(script=NEURON_SFT, image=job.image, args=args, notes=(note,))
 
@@ -246,7 +246,7 @@ def posttraining_suits_its_nodes(
     device, stated = smallest_device(share, pools), stated_in(job.args)
     if device is None:
         yield config.refuse("recipe", "a recipe for GPUs, and its nodes have none", "choose a pool")
-    elif device.is_neuron and (method.script != "sft" or device.name not in _NEURON_TENSOR):
+    elif device.is_neuron and (method.script != "sft" or device.name not in _NEURON_DEGREE):
         problem = f"no library that we know has {method.name} for {device.name}"
         yield config.refuse("recipe", problem, "use GPUs; sft and sft-lora train on Trn1 and Trn2")
     elif not method.script:
@@ -258,19 +258,22 @@ def posttraining_suits_its_nodes(
         yield from _needs(method, stated)
         yield from _places(request, stated)
         yield from _batches(method, job, device, stated)
-        model = model_of(job)
         if device.is_neuron:
             yield from _neuron_layout(job, device, stated)
-        elif model is not None:
+        if (model := model_of(job)) is not None:
             yield from memory_mistakes(method, model, job, device)
 
 
 def memory_mistakes(
     method: Method, model: Transformer, job: config.TrainingJob, device: Device
 ) -> Mistakes:
-    """Yield a model that does not fit its devices."""
+    """Yield a model that does not fit its devices, or that the library of them lacks."""
     plan = memory_of(method, model, job, device)
-    if not plan.fits:
+    if device.is_neuron:
+        if model.model_type not in ("llama", "qwen3"):
+            lack = f"{NEURON_TRAINER} has no parallel {model.name}"
+            yield config.refuse("recipe", lack, "use GPUs")
+    elif not plan.fits:
         problem = (
             f"{model.name} takes {plan.total / _GIB:,.1f} of {plan.device / _GIB:,.1f} usable "
             f"GiB on an {device.name}"
@@ -303,14 +306,13 @@ def _options(script: str, args: Sequence[str]) -> Mistakes:
 
 
 def _neuron_layout(job: config.TrainingJob, device: Device, stated: Stated) -> Mistakes:
-    devices, model = job.nodes * (job.processes_per_node or device.count), model_of(job)
-    tensor = stated.number(_DEGREE, min(device.count, _NEURON_TENSOR[device.name])) or 1
-    group = tensor * (stated.number("pipeline_parallel_size", 1) or 1)
-    if devices % group or (model is not None and model.heads % tensor):
-        problem = f"tensor x pipeline = {group} divides {devices} NeuronCores or the heads not"
-        yield config.refuse(stated.at(_DEGREE), problem, "write a divisor of both")
-    if model is not None and model.model_type not in ("llama", "qwen3"):
-        yield config.refuse("model", f"{NEURON_TRAINER} has no parallel {model.name}", "use GPUs")
+    devices = job.nodes * (job.processes_per_node or device.count)
+    group = stated.number(_DEGREE, min(device.count, _NEURON_DEGREE[device.name])) or 1
+    group *= stated.number("pipeline_parallel_size", 1) or 1
+    if devices % group:
+        problem = f"tensor x pipeline = {group} does not divide the {devices} NeuronCores"
+        yield config.refuse(stated.at(_DEGREE), problem, "write a divisor")
+    yield from heads_mistakes(model_of(job), stated)
 
 
 def _needs(method: Method, stated: Stated) -> Mistakes:
@@ -376,5 +378,5 @@ def heads_mistakes(model: Transformer | None, stated: Stated) -> Mistakes:
     """Yield a tensor parallelism of the server that does not divide a model's heads."""
     degree = max(1, stated.number(_DEGREE, 1))
     if model is not None and model.heads % degree:
-        problem = f"{degree} GPUs cannot share the {model.heads} heads of {model.name}"
+        problem = f"{degree} devices cannot share the {model.heads} heads of {model.name}"
         yield config.refuse(stated.at(_DEGREE), problem, "write a divisor")
