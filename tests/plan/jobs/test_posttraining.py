@@ -88,7 +88,24 @@ def test_an_evaluation_runs_the_harness_on_a_folder() -> None:
     args = ["--model=/data/chat/sft", "--tasks=gsm8k", "--include_path=/data/tasks"]
     sent = container(prepared(cluster(), method("evaluate", args)))
 
-    assert sent["command"][-6:] == ["python3", "-m", "ultrascale_training.evaluate", *args]
+    words = ["python3", "-m", "ultrascale_training.evaluate", "--engine=vllm", *args]
+    assert sent["command"][-7:] == words
+
+
+@pytest.mark.parametrize(
+    ("recipe", "args", "stated"),
+    [
+        ("sft", BASE, True),
+        ("grpo", [*BASE, REWARD], False),
+        ("evaluate", ["--model=/data/chat", "--tasks=gsm8k"], False),
+    ],
+)
+def test_vllm_gets_no_allocator_that_its_pool_of_memory_refuses(
+    recipe: str, args: Sequence[str], stated: bool
+) -> None:
+    env = {item["name"] for item in container(prepared(cluster(), method(recipe, args)))["env"]}
+
+    assert ("PYTORCH_CUDA_ALLOC_CONF" in env) is stated
 
 
 WRONG: Mapping[str, tuple[dict[str, Any], str, str]] = {

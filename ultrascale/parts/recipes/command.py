@@ -111,7 +111,8 @@ def _print_methods(methods: Sequence[Method], *, as_json: bool) -> None:
     for method in methods:
         table.add_row(method.name, method.does, method.rows)
     screen().print(table)
-    say(f"by {ENGINE}: `args` take the options of its script, such as --model_name_or_path")
+    if any(method.script for method in methods):
+        say(f"by {ENGINE}: `args` take the options of its script, such as --model_name_or_path")
     if any(method.script == "sft" for method in methods):
         say(f"Trn1, Trn2: sft and sft-lora by {NEURON_TRAINER}, image of yours; not run by us")
 

@@ -116,7 +116,7 @@ def plan_posttraining(request: JobRequest, share: NodeShare | None) -> ProgramPl
             script=None, image=image, command=_SERVER, args=() if share is None else tuple(words)
         )
     if not method.script:
-        return ProgramPlan(script=None, image=image, command=EVALUATION)
+        return ProgramPlan(script=None, image=image, command=EVALUATION, args=("--engine=vllm",))
     device = None if share is None else smallest_device(share, request.nodes)
     if device is None:
         return ProgramPlan(script=PROGRAM, image=image)

@@ -124,7 +124,8 @@ def _runtimes(
         if isinstance(job, config.TrainingJob):
             runtimes.append("nvidia-torch")
             # Roles give each other weights through the memory of GPUs, or start vLLM.
-            if request.role is None:
+            starts_vllm = any("vllm" in word for word in (*job.command, *job.args))
+            if request.role is None and not starts_vllm:
                 runtimes.append("nvidia-allocator")
     elif any(pool.accelerator == names.NVIDIA_GPU for pool in pools):
         runtimes.append("no-gpu")
