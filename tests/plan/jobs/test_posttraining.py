@@ -67,7 +67,7 @@ def test_a_method_starts_trls_script_under_the_launcher_that_knows_its_end(
 
 
 def test_grpo_of_two_roles_has_trainer_and_server_find_each_other() -> None:
-    job = method("grpo", [], roles=roles(rollout=["--tensor_parallel_size=4"]))
+    job = method("grpo", [], roles=roles())
     (jobset,) = objects(prepared(cluster(), job), "JobSet")
     trainer, rollout = (
         part["template"]["spec"]["template"]["spec"]["containers"][0]
@@ -78,7 +78,7 @@ def test_grpo_of_two_roles_has_trainer_and_server_find_each_other() -> None:
     assert {each["name"]: each.get("value") for each in trainer["env"]}["ROLLOUT_HOSTS"]
     assert rollout["command"] == [
         *("python3", "-m", "trl.scripts.vllm_serve", "--port=8000", "--model=/data/base"),
-        "--tensor_parallel_size=4",
+        "--tensor_parallel_size=8",
     ]
     # The job ends with the trainer: a server never ends by itself.
     assert jobset["spec"]["successPolicy"]["targetReplicatedJobs"] == ["trainer"]

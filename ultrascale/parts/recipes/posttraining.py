@@ -112,6 +112,9 @@ def plan_posttraining(request: JobRequest, share: NodeShare | None) -> ProgramPl
         words = [f"--port={_PORT}"]
         if model is not None and "model" not in stated_in(job.args).by_name:
             words.append(f"--model={model}")
+        device = None if share is None else smallest_device(share, request.nodes)
+        if device is not None and _DEGREE not in stated_in(job.args).by_name:
+            words.append(f"--{_DEGREE}={device.count}")
         return ProgramPlan(
             script=None, image=image, command=_SERVER, args=() if share is None else tuple(words)
         )
@@ -366,10 +369,14 @@ def _evaluation(job: config.TrainingJob, stated: Stated) -> Mistakes:
 
 
 def _rollout(job: config.TrainingJob, device: Device, stated: Stated) -> Mistakes:
-    degree = max(1, stated.number(_DEGREE, 1))
-    if device.count % degree:
-        problem = f"{degree} GPUs do not divide the {device.count} of a node"
-        yield config.refuse(stated.at(_DEGREE), problem, "write a divisor")
+    if job.nodes > 1:
+        problem = "the trainer asks the server on the first node alone: the others would idle"
+        yield config.refuse("nodes", problem, "write 1")
+    used = stated.number(_DEGREE, device.count) * stated.number("data_parallel_size", 1)
+    if used != device.count:
+        problem = f"tensor x data parallelism takes {used} GPUs, and the node has {device.count}"
+        todo = f"write --{_DEGREE}={device.count}, or fewer in resources.gpu"
+        yield config.refuse(stated.at(_DEGREE), problem, todo)
     else:
         yield from heads_mistakes(model_of(job), stated)
 
