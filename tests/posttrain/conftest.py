@@ -4,6 +4,7 @@ import os
 import resource
 from collections import defaultdict
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,13 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALL
 
 _SECONDS: defaultdict[str, float] = defaultdict(float)
 _PEAKS: dict[str, int] = {}
+_COMPUTED: list[float] = [0.0]
+
+
+def _usage() -> tuple[float, int]:
+    """Return the seconds of all processors until now, and the largest of all ended processes."""
+    own, ended = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime, ended.ru_maxrss * 1024
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -23,16 +31,18 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "teardown" and find_spec("trl"):
         from tests.support.forked_worlds import PEAKS
 
-        of_any = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        computed, of_any = _usage()
         _PEAKS[report.nodeid] = max(PEAKS, default=of_any)
+        _COMPUTED.append(computed)
         PEAKS.clear()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print them, the longest first."""
-    terminalreporter.section("seconds, and GB of the largest process")
+    terminalreporter.section("seconds, of these computed, and GB of the largest process")
+    computed = dict(zip(_PEAKS, (b - a for a, b in pairwise(_COMPUTED)), strict=True))
     for name in sorted(_PEAKS, key=lambda name: -_SECONDS[name]):
-        figures = f"{_SECONDS[name]:6.1f} s {_PEAKS[name] / 1e9:5.2f} GB"
+        figures = f"{_SECONDS[name]:6.1f} s {computed[name]:6.1f} s {_PEAKS[name] / 1e9:5.2f} GB"
         terminalreporter.line(f"{figures}  {name.removeprefix('tests/posttrain/')}")
 
 

@@ -106,7 +106,9 @@ def test_torchrun_that_is_told_to_stop_or_killed_does_not_end_with_0_and_the_run
 ) -> None:
     command = [
         *(sys.executable, "-m", "ultrascale_training.launch"),
-        *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1"),
+        *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=1"),
+        # One job, whose restarts do not wait for each other.
+        *("--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--rdzv-id=toy"),
         *("-m", "ultrascale_training.posttrain", "sft", "--use_cpu", "--bf16=False"),
         *("--report_to=none", f"--output_dir={tmp_path / 'out'}", *words_of(model, chats)),
     ]
