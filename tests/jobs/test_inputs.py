@@ -75,10 +75,10 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> FakeAws:
     return connects(monkeypatch, answers)
 
 
-def told(tmp_path: Path, job: Mapping[str, Any]) -> tuple[Sequence[str], str]:
+def told(tmp_path: Path, job: Mapping[str, Any], *types: str) -> tuple[Sequence[str], str]:
     """Return the verdicts on a job that is sent, and its notes on what was not looked at."""
     file = tmp_path / "cluster.yaml"
-    file.write_text(as_text(cluster(storage=STORAGE)))
+    file.write_text(as_text(cluster(*types, storage=STORAGE)))
     volumes = [
         {"claim": "bucket", "mount_path": "/models"},
         {"claim": "disk", "mount_path": "/disk"},
@@ -158,6 +158,13 @@ def test_what_cannot_be_looked_at_is_said_and_not_guessed(
     verdict, notes = told(tmp_path, method("sft", args))
 
     assert (verdict, says in notes) == ((), True)
+
+
+def test_memory_of_gpus_is_not_that_of_trainium(aws: FakeAws, tmp_path: Path) -> None:
+    job = method("sft", words("/models/chat/huge"), image="docker.io/example/tune:1")
+
+    assert f"recipe: {RULE}" not in told(tmp_path, job, "trn2.48xlarge")[0]
+    assert aws.parameters("s3:GetObject")
 
 
 @pytest.mark.parametrize("missing", ["right", "account"])

@@ -98,7 +98,7 @@ def _suits(
         yield from posttraining.heads_mistakes(figures.get(served or ""), stated)
     elif model and model.hidden:
         device = smallest_device(node_share(job, part.nodes), part.nodes)
-        if device is not None:
+        if device is not None and not device.is_neuron:
             yield from posttraining.memory_mistakes(method, model, job, device)
 
 
