@@ -76,7 +76,9 @@ def test_methods_of_post_training_are_listed_by_purpose(ultrascale: Ultrascale) 
     assert "grpo" in ultrascale("recipes").stdout
     assert "prompt, chosen, rejected" in ultrascale("recipes", "--purpose", "dpo").stdout
     (adapters,) = json.loads(ultrascale("recipes", "sft-lora", "--json").stdout)
-    assert adapters["script"] == "sft"
+    assert (adapters["script"], adapters["trainium"][:20]) == ("sft", "optimum-neuron 0.4.5")
     pretrained = json.loads(ultrascale("recipes", "--purpose", "pre-train", "--json").stdout)
     assert [row["name"] for row in pretrained if row["purpose"] == "pre-train"] == [*RECIPES]
+    for purpose, is_marked in (("sft", True), ("grpo", False)):
+        assert ("not run" in ultrascale("recipes", "--purpose", purpose).stdout) is is_marked
     assert ultrascale("recipes", "--purpose", "nothing").returncode == 64

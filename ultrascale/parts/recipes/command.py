@@ -15,7 +15,7 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import CatalogError, UsageError
 from ultrascale.frozen import to_document
 from ultrascale.parts.recipes.chosen import Chosen, on_type, step_of
-from ultrascale.parts.recipes.posttraining import ENGINE, NEURON_TRAINER
+from ultrascale.parts.recipes.posttraining import ENGINE
 from ultrascale.parts.recipes.section import METHOD_OF, Method
 from ultrascale.parts.recipes.table import DEVICES, NEURON_ENGINE, RECIPES, Recipe
 from ultrascale.plan.jobs import checkpoints
@@ -113,8 +113,9 @@ def _print_methods(methods: Sequence[Method], *, as_json: bool) -> None:
     screen().print(table)
     if any(method.script for method in methods):
         say(f"by {ENGINE}: `args` take the options of its script, such as --model_name_or_path")
-    if any(method.script == "sft" for method in methods):
-        say(f"Trn1, Trn2: sft and sft-lora by {NEURON_TRAINER}, image of yours; not run by us")
+    if neuron := [method for method in methods if method.trainium]:
+        named = ", ".join(method.name for method in neuron)
+        say(f"on Trn1 and Trn2 {named} by {neuron[0].trainium}, in an image of yours: not run")
 
 
 def _known_recipe(name: str) -> Recipe:

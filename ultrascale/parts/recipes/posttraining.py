@@ -29,7 +29,7 @@ from ultrascale.plan.model.jobs import ProgramPlan
 Mistakes = Iterator[config.Mistake]
 
 ENGINE = "TRL 1.16.0"
-NEURON_TRAINER = "optimum-neuron 0.4.5 of February 2026"
+NEURON_TRAINER = METHOD_OF["sft"].trainium
 PROGRAM = "ultrascale_training.posttrain"
 TRAINER, ROLLOUT = "trainer", "rollout"
 _SERVER = ("python3", "-m", "trl.scripts.vllm_serve")
@@ -249,7 +249,7 @@ def posttraining_suits_its_nodes(
     device, stated = smallest_device(share, pools), stated_in(job.args)
     if device is None:
         yield config.refuse("recipe", "a recipe for GPUs, and its nodes have none", "choose a pool")
-    elif device.is_neuron and (method.script != "sft" or device.name not in _NEURON_DEGREE):
+    elif device.is_neuron and (not method.trainium or device.name not in _NEURON_DEGREE):
         problem = f"no library that we know has {method.name} for {device.name}"
         yield config.refuse("recipe", problem, "use GPUs; sft and sft-lora train on Trn1 and Trn2")
     elif not method.script:

@@ -22,6 +22,7 @@ class Method(Frozen):
     rows: str  # Columns of its data, in words
     columns: tuple[tuple[str, ...], ...] = ()  # Columns of a row, one of these sets
     does: str  # Its task
+    trainium: str = ""  # Library that trains so on Trn1 and Trn2, not run by us; empty for none
     options: tuple[str, ...] = ()  # Options of the script that make it this method
     needs: tuple[str, ...] = ()  # Options beside the model and the data that it needs
     sequences: int = 1  # Sequences of a row that are trained on together
