@@ -89,6 +89,7 @@ def _templates() -> Iterator[str]:
     everything = [sentence for sentences in said.values() for sentence in sentences]
     for name, (module, severity) in rules().items():
         found = [*_sentences_of(module, name, far=name not in said)]
+        found = found or [*_sentences_of_facts(module, name)]
         worded = [template for template in found if re.search(_WORD, template)]
         for template in worded or ([] if name in said else found):
             pattern = re.compile(_pattern(template))
@@ -120,6 +121,15 @@ def _sentences_of(module: ModuleType, rule: str, *, far: bool = True) -> Iterato
             other = _place_of(node.func, place[0])
             if other is not None and (far or other[0] is module):
                 ahead.append(other)
+
+
+def _sentences_of_facts(module: ModuleType, rule: str) -> Iterator[str]:
+    """Yield the sentences of the facts of a rule that hands on what they hold."""
+    functions = _functions(module)
+    taken = {ast.unparse(part.annotation) for part in functions[rule].args.args if part.annotation}
+    for name, function in functions.items():
+        if function.returns and ast.unparse(function.returns).removesuffix(" | None") in taken:
+            yield from _sentences_of(module, name)
 
 
 def _place_of(called: ast.expr, module: ModuleType) -> tuple[ModuleType, str] | None:
