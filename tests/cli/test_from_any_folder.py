@@ -33,6 +33,11 @@ WALK: Mapping[str, tuple[Sequence[str], int, str]] = {
     "recipes": ((), 0, "llama3-8b"),
     "models": (("FILE",), 64, "no bucket of the file has a claim"),
     "advise": (("--workload", "pre-training", "--type", "p5.48xlarge"), 64, "--nodes: missing"),
+    "baseline": (
+        ("jobs.csv", "--type", "p5.48xlarge", "--region", _REGION, "--block-price", "31"),
+        1,
+        "jobs.csv:1:1: it cannot be read",
+    ),
     "preflight": (("FILE",), 1, _NO_CREDENTIALS),
     "capacity": (("find", "FILE", "--days", "7"), 1, _NO_CREDENTIALS),
     "bootstrap-policy": (("FILE", "--assembly", "SAVED/cdk.out"), 1, "states no account"),

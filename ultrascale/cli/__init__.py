@@ -81,6 +81,9 @@ COMMANDS: "Mapping[str, Command]" = {
     "recipes": _OF_PARTS["recipes"],
     "models": _OF_PARTS["models"],
     "advise": Command("advise", "advise_command", "Recommend a way to buy capacity."),
+    "baseline": Command(
+        "baseline", "baseline_command", "Tell how many nodes to buy ahead, from a job trace."
+    ),
     "preflight": Command(
         "preflight",
         "preflight",
@@ -182,6 +185,7 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "network",
         "prices",
         "report",
+        "baseline",
         "preflight",
         "capacity",
     ),

@@ -91,9 +91,6 @@ _Budget = Annotated[
 _At = Annotated[
     str | None, typer.Option(metavar="TIME", help="Time of the advice; by default now.")
 ]
-_AsClusterFile = Annotated[
-    bool, typer.Option("--cluster-file", help="Print the smallest cluster file with the pools.")
-]
 _Explain = Annotated[
     bool, typer.Option("--explain", help="Print every candidate with its reasons.")
 ]
@@ -126,7 +123,7 @@ def advise_command(
     at: _At = None,
     prices: PriceFileOption = None,
     as_json: options.AllAsJson = False,
-    cluster_file: _AsClusterFile = False,
+    cluster_file: options.AsClusterFile = False,
     explain: _Explain = False,
 ) -> None:
     """Recommend a way to buy capacity, with its pools for a cluster file. Needs no account.
@@ -163,7 +160,7 @@ def advise_command(
         read_question(_completed_answers(given) if sys.stdin.isatty() else given), known
     )
     if as_json:
-        typer.echo(json.dumps(to_document(answer), indent=2, ensure_ascii=False, default=_time))
+        typer.echo(json.dumps(to_document(answer), indent=2, ensure_ascii=False, default=time_text))
     elif cluster_file and answer.choice is not None:
         typer.echo(answer.cluster_file, nl=False)
     else:
@@ -187,7 +184,8 @@ def _completed_answers(given: Given) -> Given:
     return given
 
 
-def _time(value: object) -> str:
+def time_text(value: object) -> str:
+    """Return a time as JSON has it."""
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"{value!r} has no form in JSON")

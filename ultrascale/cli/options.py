@@ -26,6 +26,9 @@ PoolOrShard = Annotated[
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsClusterFile = Annotated[
+    bool, typer.Option("--cluster-file", help="Print the smallest cluster file with the pools.")
+]
 AllAsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 At = Annotated[
     str | None,

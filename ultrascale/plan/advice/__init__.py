@@ -6,6 +6,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from ultrascale.catalog import matrix
+from ultrascale.catalog.matrix import PurchaseOption
 from ultrascale.catalog.prices import PriceList, catalog_prices
 from ultrascale.frozen import Frozen
 from ultrascale.plan.advice.candidates import LAUNCHED, candidates, cost_of, money_warnings
@@ -40,6 +41,7 @@ __all__ = [
     "Reason",
     "Step",
     "advise",
+    "pools_for",
     "read_question",
 ]
 
@@ -77,9 +79,7 @@ def advise(question: Question, price_list: PriceList | None = None) -> Advice:
     # Each link was planned beside those before it.
     trial = chain[-1].trial
     assert trial.needs is not None, trial.refused
-    assert trial.document is not None
-    pools = [pool for link in chain for pool in link.pools]
-    unbought = _unbought(chain)
+    fragment, cluster_file = _texts(chain)
     steps = [_step(question, link, trial.needs, known) for link in chain]
     return Advice(
         question=question,
@@ -87,10 +87,38 @@ def advise(question: Question, price_list: PriceList | None = None) -> Advice:
         fallback=tuple(steps[1:]),
         warnings=(*_warnings(question, judged, steps, trial), *left_out),
         quotas=trial.needs.quotas,
-        fragment=as_fragment(trial.document, pools, unbought=unbought),
-        cluster_file=as_file(trial.document, unbought=unbought),
+        fragment=fragment,
+        cluster_file=cluster_file,
         candidates=judged,
     )
+
+
+def pools_for(
+    question: Question, shares: Sequence[tuple[PurchaseOption, int]]
+) -> tuple[tuple[Reason, ...], str, str]:
+    """Return the reasons against pools of given options and nodes, their fragment and their file.
+
+    The texts are empty where there are reasons; the question's own nodes do not count.
+    """
+    chain: list[_Link] = []
+    for option, nodes in shares:
+        asked = replace(question, nodes=nodes)
+        best, *_ = _sorted(
+            judge(asked, item) for item in candidates(asked) if item.option == option
+        )
+        link = _link(asked, best, chain) if best.legal else None
+        if link is None or link.trial.refused:
+            return link.trial.refused if link else best.refused, "", ""
+        chain.append(link)
+    return (), *_texts(chain)
+
+
+def _texts(chain: Sequence[_Link]) -> tuple[str, str]:
+    """Return the fragment of a chain's pools, and the cluster file around them."""
+    document, unbought = chain[-1].trial.document, _unbought(chain)
+    assert document is not None
+    pools = [pool for link in chain for pool in link.pools]
+    return as_fragment(document, pools, unbought=unbought), as_file(document, unbought=unbought)
 
 
 def _sorted(judged: Iterable[Judged]) -> tuple[Judged, ...]:

@@ -1,0 +1,86 @@
+"""`ultrascale baseline`: the nodes to buy ahead, from a trace of jobs."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import typer
+
+from ultrascale.catalog.prices import catalog_prices
+from ultrascale.cli import complete, options
+from ultrascale.cli.advise import time_text
+from ultrascale.cli.options import PriceFileOption, price_list
+from ultrascale.cli.output import FAILED, say
+from ultrascale.errors import UsageError
+from ultrascale.frozen import to_document
+from ultrascale.plan.advice import REQUIRED, Given, read_question
+from ultrascale.plan.baseline import baseline, render
+from ultrascale.plan.baseline.traces import formats, read_traces
+
+_Option = typer.Option
+_Type = Annotated[
+    str, _Option("--type", autocompletion=complete.instance_types, help="Instance type.")
+]
+_Region = Annotated[str, _Option(autocompletion=complete.regions, help="AWS Region.")]
+_Format = Annotated[str | None, _Option("--format", help="Format; by default by the header.")]
+_Timezone = Annotated[str | None, _Option(help="Time zone of times without an offset.")]
+_Zones = Annotated[list[str] | None, _Option("--zone", help=f"{REQUIRED['zone']}; repeatable.")]
+_BlockPrice = Annotated[float | None, _Option(metavar="USD", help="Of a node and hour of a block.")]
+_SpotLoss = Annotated[float, _Option(metavar="PERCENT", help="Work that Spot interruptions cost.")]
+
+
+def baseline_command(
+    *,
+    traces: Annotated[list[Path], typer.Argument(metavar="TRACE", help="Traces of one fleet.")],
+    instance_type: _Type,
+    region: _Region,
+    form: _Format = None,
+    timezone: _Timezone = None,
+    workload: Annotated[str, _Option(help=REQUIRED["workload"] + ".")] = "pre-training",
+    zone: _Zones = None,
+    days: Annotated[int, _Option(help="Days of a Capacity Block.")] = 28,
+    block_price: _BlockPrice = None,
+    spot_loss: _SpotLoss = 10,
+    at: options.At = None,
+    prices: PriceFileOption = None,
+    as_json: options.AllAsJson = False,
+    cluster_file: options.AsClusterFile = False,
+) -> None:
+    """Tell how many nodes to buy ahead, from a trace of jobs. Needs no account.
+
+    Ends with status 3 if the trace carries no answer.
+    """
+    given = Given(
+        at=at or options.now(),
+        workload=workload,
+        type=(instance_type,),
+        nodes=1,
+        region=region,
+        zone=zone or (f"{region}a",),
+        days=str(days),
+    )
+    question = read_question(given)
+    if form not in (None, *formats()):
+        raise UsageError(
+            [f"--format: no format, got {form!r}; write one of {', '.join(formats())}"]
+        )
+    if not 0 < (block_price or 1) < float("inf") or not 0 <= spot_loss <= 100:
+        raise UsageError(["--block-price is above 0, and --spot-loss from 0 to 100"])
+    try:
+        trace = read_traces(traces, form, ZoneInfo(timezone) if timezone else None)
+    except ZoneInfoNotFoundError:
+        raise UsageError([f"--timezone: no time zone, got {timezone!r}; write UTC"]) from None
+    known = price_list(prices, region) or catalog_prices()
+    answer = baseline(trace, question, known, block_price, spot_loss / 100)
+    if as_json:
+        document = to_document(answer)
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=time_text))
+    elif cluster_file and answer.cluster_file:
+        typer.echo(answer.cluster_file, nl=False)
+    else:
+        say(render(answer))
+        typer.echo(answer.fragment, nl=False)
+    if answer.no_answer:
+        say(f"no answer: {answer.no_answer}", err=True)
+        raise typer.Exit(FAILED)

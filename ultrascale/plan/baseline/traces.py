@@ -1,0 +1,209 @@
+"""Readers of job traces, and of curves of accelerators in use; `formats.csv` has the formats."""
+
+import csv
+import gzip
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from functools import cache
+from itertools import chain, islice, pairwise
+from pathlib import Path
+from typing import NamedTuple, TextIO, cast
+
+from ultrascale.catalog.tables import read_table
+from ultrascale.documents import objects, parse_json, sequence, text
+from ultrascale.errors import ConfigError, Diagnostic, Span
+
+HUNDREDTHS = 100
+"""Units of an accelerator: shares of one add up without rounding."""
+MOST_OF_A_NODE = 16
+"""Most accelerators of an instance: a larger number beside the nodes is a percentage."""
+
+_MOST_MISTAKES = 20
+_MISSING = frozenset({"", "None", "Unknown", "NaT", "nan"})
+_SECONDS = (946_684_800, 100_000_000_000)  # The year 2000; milliseconds are larger than the second
+_COLUMNS = ("job", "submit", "start", "end", "accelerators", "nodes", "times")
+# `gres/gpu=8` counts all of a job; `gres/gpu:h100=8` beside it counts the same again.
+_TRES = re.compile(r"(?:^|,)gres/gpu(:[^=,]*)?=(\d+)", re.ASCII)
+
+Format = Mapping[str, str]
+
+
+class Job(NamedTuple):
+    """A run of a job, or a sample of a curve; times are seconds since 1970 in UTC."""
+
+    submit: int
+    start: int
+    end: int | None  # None while it runs
+    size: int  # Accelerators, in hundredths
+
+
+@dataclass(slots=True)
+class Trace:
+    """Jobs of one fleet; other readers may fill it as well."""
+
+    jobs: list[Job] = field(default_factory=list[Job])
+    is_curve: bool = False  # Whether they are samples of a curve, which has no jobs
+    notes: Counter[str] = field(default_factory=Counter[str])  # Rows that count otherwise, by why
+
+
+@cache
+def formats() -> Mapping[str, Format]:
+    """Return the formats by name."""
+    return {row["name"]: row for row in read_table("formats.csv", Path(__file__).parent)}
+
+
+def read_traces(
+    files: Sequence[Path], named: str | None = None, zone: tzinfo | None = None
+) -> Trace:
+    """Return the jobs of all ``files`` together.
+
+    Args:
+        files: Traces: text, or gzip where the name ends in `.gz`.
+        named: Name of their format; None finds it by the header.
+        zone: Time zone of times without an offset; None refuses these.
+
+    Raises:
+        ConfigError: A file cannot be read or says something wrong; the error names the lines.
+    """
+    trace, submits = Trace(), dict[str, str]()
+    # Alibaba's tasks take their submission from its table of jobs, which is read first.
+    ordered = sorted(files, key=lambda file: "job_table" not in file.name)
+    reading = chain.from_iterable(_read(trace, submits, file, named, zone) for file in ordered)
+    mistakes = [*islice(reading, _MOST_MISTAKES)]
+    if not trace.jobs and not mistakes:
+        mistakes.append(_mistake(files[0], 1, "no job with accelerators ever ran"))
+    if trace.is_curve and any(job.end is not None for job in trace.jobs):
+        mistakes.append(_mistake(files[0], 1, "a curve beside jobs; give one of both"))
+    if mistakes:
+        raise ConfigError(mistakes)
+    if trace.is_curve:
+        samples = sorted(trace.jobs)
+        trace.jobs = [job._replace(end=after.start) for job, after in pairwise(samples)]
+    return trace
+
+
+def _read(
+    trace: Trace, submits: dict[str, str], file: Path, named: str | None, zone: tzinfo | None
+) -> Iterator[Diagnostic]:
+    """Add a file's rows to the trace, and yield the mistakes."""
+    line = 1
+    try:
+        for line, form, row in _rows(file, named):
+            try:
+                _add(trace, submits, form, row, zone)
+            except ValueError as error:
+                yield _mistake(file, line, str(error))
+    except (OSError, EOFError, ValueError, csv.Error) as error:
+        yield _mistake(file, line, f"it cannot be read: {error}")
+
+
+def _mistake(file: Path, line: int, message: str) -> Diagnostic:
+    return Diagnostic(message=message, file=str(file), span=Span(line=line, column=1))
+
+
+def _rows(file: Path, named: str | None) -> Iterator[tuple[int, Format, Sequence[str]]]:
+    """Yield the rows of a file in the order of `_COLUMNS`, with their lines and its format."""
+    opened = gzip.open if file.suffix == ".gz" else open
+    with cast("TextIO", opened(file, "rt", encoding="utf-8-sig", newline="")) as stream:
+        header = first = stream.readline()
+        if first.lstrip()[:1] in ("[", "{"):
+            yield from _philly_rows(first + stream.read())
+            return
+        # Alibaba publishes its headers beside the tables.
+        if (aside := file.with_suffix(".header")).is_file():
+            header = aside.read_text(encoding="utf-8")
+        mark = "|" if "|" in header else ","
+        columns = header.strip().split(mark)
+        form = _format(columns, named)
+        places = [columns.index(form[key]) if form[key] else -1 for key in _COLUMNS]
+        again = [first] if header is not first else []
+        rows = csv.reader(chain(again, stream), delimiter=mark)
+        for line, row in enumerate(rows, 2 - len(again)):
+            if len(row) == len(columns):
+                yield line, form, [row[place] if place >= 0 else "" for place in places]
+            elif row:
+                yield line, form, row
+
+
+def _format(columns: Sequence[str], named: str | None) -> Format:
+    known: list[str] = []
+    for form in formats().values():
+        needed = dict.fromkeys([form[key] for key in _COLUMNS if form[key]] + form["marks"].split())
+        if named in (None, form["name"]):
+            if needed.keys() <= {*columns}:
+                return form
+            known.append(f"{form['name']}: {','.join(needed)}")
+    raise ValueError(f"no header has {','.join(columns)[:200]!r}; known are {'; '.join(known)}")
+
+
+def _philly_rows(document: str) -> Iterator[tuple[int, Format, Sequence[str]]]:
+    """Yield each attempt of each job, with the number of the job."""
+    for number, entry in enumerate(objects({"jobs": parse_json(document)}, "jobs"), 1):
+        asked, attempts = text(entry, "submitted_time"), objects(entry, "attempts")
+        for attempt in attempts:
+            end = text(attempt, "end_time")
+            # Only the last attempt can still run; an earlier one lost its end.
+            start = text(attempt, "start_time") if end or attempt is attempts[-1] else ""
+            gpus = sum(len(sequence(part, "gpus")) for part in objects(attempt, "detail"))
+            row = (text(entry, "jobid"), asked, start, end, str(gpus), "", "")
+            yield number, formats()["philly"], row
+            # A further attempt is wanted from the end of the one before it.
+            asked = end or asked
+
+
+def _add(
+    trace: Trace, submits: dict[str, str], form: Format, row: Sequence[str], zone: tzinfo | None
+) -> None:
+    """Add a row to the trace, or to the submissions of jobs whose tasks another table has."""
+    if len(row) != len(_COLUMNS):
+        raise ValueError(f"{len(row)} columns, unlike the header")
+    job, submit, start, end, accelerators, nodes, times = row
+    if not form["accelerators"]:
+        submits[job] = submit
+        return
+    size, submit = _size(form, accelerators, nodes, times), submits.get(job, submit)
+    if form["job"] and (not size or (form["name"] == "slurm" and "." in job)):
+        trace.notes["rows without accelerators, or of steps within a job, are left out"] += 1
+    elif start in _MISSING:
+        trace.notes["runs never started: their length is unknown, and no curve has them"] += 1
+    elif end in _MISSING and form["endless"] == "dropped":
+        trace.notes["runs are left out: this format lacks the ends of some that are over"] += 1
+    else:
+        begins = _seconds(start, form, zone)
+        ends = None if end in _MISSING else _seconds(end, form, zone)
+        if ends is not None and ends < begins:
+            set_back = "where clocks were set back, export with TZ=UTC"
+            raise ValueError(f"the end {end} is before the start {start}; {set_back}")
+        if not form["job"]:
+            trace.is_curve = True
+        elif ends is None:
+            trace.notes["runs have no end, and count as running until the trace's end"] += 1
+        asked = begins if submit in _MISSING else _seconds(submit, form, zone)
+        trace.jobs.append(Job(min(asked, begins), begins, ends, size))
+
+
+def _size(form: Format, accelerators: str, nodes: str, times: str) -> int:
+    if form["name"] == "slurm":
+        asked = {kind: int(count) for kind, count in _TRES.findall(accelerators)}
+        accelerators = str(asked.get("", sum(asked.values())))
+    value = float(accelerators or 0) * float(times or 1) * float(form["unit"] or 1)
+    if not 0 <= value <= min(MOST_OF_A_NODE * float(nodes or "inf"), 1e9):
+        few = f"a node has {MOST_OF_A_NODE} at most, and percent are divided by 100"
+        raise ValueError(f"no accelerators of {nodes or 'a'} nodes, got {accelerators!r}; {few}")
+    return round(value * HUNDREDTHS)
+
+
+def _seconds(text: str, form: Format, zone: tzinfo | None) -> int:
+    if text.replace(".", "", 1).isdecimal():
+        value, (least, most) = float(text), _SECONDS
+        if not (0 if form["relative"] else least) <= value < most:
+            todo = "milliseconds are divided by 1000"
+            raise ValueError(f"no seconds since 1970, got {text!r}; {todo}")
+        return int(value)
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None and zone is None:
+        raise ValueError(f"a time without an offset, got {text!r}; say --timezone, such as UTC")
+    return int((time if time.tzinfo else time.replace(tzinfo=zone)).timestamp())
