@@ -1,5 +1,6 @@
 """The nodes to buy ahead, against the enumeration of every split of small demands."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
@@ -39,7 +40,7 @@ def curve(levels: Sequence[float], weeks: int = 4) -> Replay:
         Job(BEGIN + hour * HOUR, BEGIN + hour * HOUR, BEGIN + (hour + 1) * HOUR, size)
         for hour, size in enumerate(hours)
     ]
-    return Replay(Trace(jobs=jobs, is_curve=True), GPUS)
+    return Replay(Trace(jobs=jobs, samples=Counter(hours)), GPUS)
 
 
 def jobs(rows: Sequence[tuple[int, int, int, int]], weeks: int = 4) -> Replay:

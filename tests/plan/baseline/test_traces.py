@@ -219,12 +219,16 @@ def test_columns_are_found_by_name_in_any_order(tmp_path: Path) -> None:
         read_traces([file], "slurm")
 
 
-def test_a_curve_beside_jobs_is_refused(tmp_path: Path) -> None:
-    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+def test_curves_of_teams_add_up_and_beside_jobs_are_refused(tmp_path: Path) -> None:
+    one, two, short = (tmp_path / f"{name}.csv" for name in ("one", "two", "short"))
     one.write_text(OWN + _row(), encoding="utf-8")
     two.write_text(CURVE, encoding="utf-8")
+    short.write_text("time,accelerators\n2026-01-05T01:00Z,16\n", encoding="utf-8")
+    assert [job.size for job in read_traces([two, two]).jobs] == [900, 3200]
     with pytest.raises(ConfigError, match="a curve beside jobs"):
         read_traces([one, two])
+    with pytest.raises(ConfigError, match="ever ran"):
+        read_traces([short])
 
 
 def test_no_instance_has_more_accelerators_than_the_limit_of_percentages() -> None:

@@ -13,6 +13,7 @@ from ultrascale.catalog.prices import PriceList
 from ultrascale.errors import QuestionError
 from ultrascale.frozen import Frozen
 from ultrascale.plan.advice import Question, pools_for
+from ultrascale.plan.advice.reading import COUPLED
 from ultrascale.plan.advice.times import sold_days
 from ultrascale.plan.baseline.choice import Choice, Lines, Replay, by_week, choose
 from ultrascale.plan.baseline.traces import Trace
@@ -60,7 +61,8 @@ def baseline(
     if spec.accelerator is None:
         raise QuestionError([f"--type: no accelerators, got {name!r}; name a type that has some"])
     replay = Replay(trace, spec.accelerator.count)
-    if replay.gang > 1 and spec.knows("efa_cards") and not spec.efa_cards:
+    coupled = replay.gang > 1 and question.workload in COUPLED
+    if coupled and spec.knows("efa_cards") and not spec.efa_cards:
         needs = f"the largest job needs {replay.gang} nodes of {name}, which has no EFA"
         raise QuestionError([f"--type: {needs}; name a type with EFA, or with more accelerators"])
     notes = [f"{count:,} {note}" for note, count in trace.notes.items()]
@@ -78,7 +80,7 @@ def baseline(
         return answer
     choice = choose(replay, lines)
     shares: dict[PurchaseOption, int] = {"capacity-block": choice.nodes, **choice.burst_nodes}
-    asked = replace(question, coupled=question.coupled or replay.gang > 1)
+    asked = replace(question, coupled=coupled)
     refused, fragment, file = pools_for(asked, [share for share in shares.items() if share[1]])
     zones = "".join(f" --zone {zone}" for zone in question.zones)
     return replace(

@@ -45,8 +45,13 @@ class Trace:
     """Jobs of one fleet; other readers may fill it as well."""
 
     jobs: list[Job] = field(default_factory=list[Job])
-    is_curve: bool = False  # Whether they are samples of a curve, which has no jobs
+    samples: Counter[int] = field(default_factory=Counter[int])  # Of a curve, which has no jobs
     notes: Counter[str] = field(default_factory=Counter[str])  # Rows that count otherwise, by why
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether the jobs are samples of a curve."""
+        return bool(self.samples)
 
 
 @cache
@@ -73,15 +78,15 @@ def read_traces(
     ordered = sorted(files, key=lambda file: "job_table" not in file.name)
     reading = chain.from_iterable(_read(trace, submits, file, named, zone) for file in ordered)
     mistakes = [*islice(reading, _MOST_MISTAKES)]
+    if trace.is_curve and trace.jobs:
+        mistakes.append(_mistake(files[0], 1, "a curve beside jobs; give one of both"))
+    # Curves of several teams add up.
+    for (time, size), (after, _) in pairwise(sorted(trace.samples.items())):
+        trace.jobs.append(Job(time, time, after, size))
     if not trace.jobs and not mistakes:
         mistakes.append(_mistake(files[0], 1, "no job with accelerators ever ran"))
-    if trace.is_curve and any(job.end is not None for job in trace.jobs):
-        mistakes.append(_mistake(files[0], 1, "a curve beside jobs; give one of both"))
     if mistakes:
         raise ConfigError(mistakes)
-    if trace.is_curve:
-        samples = sorted(trace.jobs)
-        trace.jobs = [job._replace(end=after.start) for job, after in pairwise(samples)]
     return trace
 
 
@@ -178,8 +183,9 @@ def _add(
             set_back = "where clocks were set back, export with TZ=UTC"
             raise ValueError(f"the end {end} is before the start {start}; {set_back}")
         if not form["job"]:
-            trace.is_curve = True
-        elif ends is None:
+            trace.samples[begins] += size
+            return
+        if ends is None:
             trace.notes["runs have no end, and count as running until the trace's end"] += 1
         asked = begins if submit in _MISSING else _seconds(submit, form, zone)
         trace.jobs.append(Job(min(asked, begins), begins, ends, size))
