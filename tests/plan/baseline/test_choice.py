@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ultrascale.plan.baseline import choice as choice_module
 from ultrascale.plan.baseline.choice import (
     HOUR,
     HOURS_OF_A_WEEK,
@@ -139,6 +140,8 @@ def test_whole_gangs_cost_least_of_every_number_of_nodes(
     assert all(usd == pytest.approx(costs[nodes]) for nodes, usd in choice.costs.items())
     assert choice.low <= choice.nodes <= choice.high
     assert choice.on_demand_usd == pytest.approx(costs[0])
+    dearer = choice.nodes * HOURS_OF_A_WEEK * (10 - block)
+    assert choice.odcr_usd == pytest.approx(costs[choice.nodes] + dearer)
     # A limit of the burst pool lets every job run.
     assert all(most >= replay.gang for most in choice.burst_nodes.values())
 
@@ -207,3 +210,23 @@ def test_equal_traces_give_equal_answers_and_uneven_weeks_a_wide_interval() -> N
     one, two = (choose(Replay(Trace(jobs=[*runs, *tail]), GPUS), lines(4.0)) for _ in range(2))
     assert one == two
     assert one.high - one.low >= 3
+
+
+def test_a_long_trace_is_replayed_in_steps_to_the_same_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [(day * 24 + hour, 0, hour, 2) for day in range(7) for hour in range(1, 22)]
+    whole = choose(jobs(rows), lines(5.0))
+    monkeypatch.setattr(choice_module, "_REPLAYS", (2, 2))
+    stepped = choose(jobs(rows), lines(5.0))
+    assert 2 < whole.nodes < 40
+    assert stepped.costs == whole.costs
+
+
+def test_a_week_without_a_submission_ends_the_trace() -> None:
+    replay = jobs([(0, 0, 24, 1)])
+    tail = Job(BEGIN, BEGIN, BEGIN + 9 * WEEK, _NODE)
+    runs = [
+        Job(BEGIN + start, BEGIN + start, BEGIN + end, size) for start, end, size in replay.jobs
+    ]
+    assert Replay(Trace(jobs=[*runs, tail]), GPUS).weeks == 4

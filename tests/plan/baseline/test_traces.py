@@ -111,7 +111,7 @@ def test_published_rows_are_read(
     trace = read_traces([file], zone=ZoneInfo(zone) if zone else None)
 
     assert trace.jobs == [_job(job) for job in jobs]
-    assert trace.is_curve == (text == CURVE)
+    assert bool(trace.samples) == (text == CURVE)
 
 
 def test_alibabas_tasks_count_percent_and_wait_from_their_job_on(tmp_path: Path) -> None:
@@ -217,6 +217,15 @@ def test_columns_are_found_by_name_in_any_order(tmp_path: Path) -> None:
     assert read_traces([file]).jobs == [Job(begin, begin + 3600, begin + 7200, 50)]
     with pytest.raises(ConfigError, match="slurm: JobIDRaw"):
         read_traces([file], "slurm")
+
+
+def test_a_job_in_the_exports_of_two_months_counts_once(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text(OWN + _row() + _row(job="b"), encoding="utf-8")
+    two.write_text(OWN + _row() + _row(job="c") * 2, encoding="utf-8")
+    trace = read_traces([one, two])
+    assert len(trace.jobs) == 4
+    assert [*trace.notes.values()] == [1]
 
 
 def test_curves_of_teams_add_up_and_beside_jobs_are_refused(tmp_path: Path) -> None:

@@ -66,8 +66,9 @@ def baseline(
         needs = f"the largest job needs {replay.gang} nodes of {name}, which has no EFA"
         raise QuestionError([f"--type: {needs}; name a type with EFA, or with more accelerators"])
     notes = [f"{count:,} {note}" for note, count in trace.notes.items()]
-    if trace.is_curve or all(job.submit == job.start for job in trace.jobs):
+    if trace.samples or all(job.submit == job.start for job in trace.jobs):
         notes.append("submissions are not in the trace: work that could not run is in no curve")
+    choice = choose(replay, lines) if replay.weeks >= FEWEST_WEEKS else None
     answer = Baseline(
         no_answer=f"the trace has {replay.weeks} whole weeks, and an answer takes {FEWEST_WEEKS}",
         begins=datetime.fromtimestamp(replay.begin, UTC),
@@ -75,10 +76,10 @@ def baseline(
         jobs=len(replay.jobs),
         prices=words,
         notes=notes,
+        choice=choice,
     )
-    if replay.weeks < FEWEST_WEEKS:
+    if choice is None:
         return answer
-    choice = choose(replay, lines)
     shares: dict[PurchaseOption, int] = {"capacity-block": choice.nodes, **choice.burst_nodes}
     asked = replace(question, coupled=coupled)
     refused, fragment, file = pools_for(asked, [share for share in shares.items() if share[1]])
@@ -87,7 +88,6 @@ def baseline(
         answer,
         no_answer="" if choice.low else f"the interval is 0 to {choice.high} nodes",
         curves={"wanted": _figures(replay.wanted), "served": _figures(replay.served)},
-        choice=choice,
         notes=[*notes, *(f"no pools: {reason.code}: {reason.text}" for reason in refused)],
         advise=f"ultrascale advise --workload {question.workload} --type {name} --nodes "
         f"{choice.nodes} --region {region}{zones} --days {question.days:g} --utilisation "

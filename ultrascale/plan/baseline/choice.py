@@ -21,12 +21,12 @@ _EVENTS = 30_000_000  # Events of all replays together: about ten seconds
 _REPLAYS = (8, 500)  # Fewest and most of them
 _JOBS = 1 << 24  # More than the jobs of any trace
 
+# Start and end in seconds since the begin of the window, and hundredths of accelerators.
 Interval = tuple[int, int, int]
-"""Start and end in seconds since the begin of the window, and hundredths of accelerators."""
+# USD for a node by purchase option: for a usable hour, used or not; for an hour of use.
 Lines = Mapping[PurchaseOption, tuple[float, float]]
-"""USD for a node by purchase option: for a usable hour, used or not; for an hour of use."""
+# USD of each week by number of nodes bought ahead: these nodes and the burst.
 Weekly = Mapping[int, Sequence[float]]
-"""USD of each week by number of nodes bought ahead: these nodes and the burst."""
 
 
 class Choice(Frozen):
@@ -91,14 +91,14 @@ class Replay:
         wanted, served = list[Interval](), list[Interval]()
         for submit, start, end, size in trace.jobs:
             length = (last if end is None else end) - start
-            whole = size > self._per_node and not trace.is_curve
+            whole = size > self._per_node and not trace.samples
             units = -(-size // self._per_node) * self._per_node if whole else size
             for first, parts in ((submit - self.begin, wanted), (start - self.begin, served)):
                 ends = min(first + length, self.weeks * WEEK)
                 if first < ends:
                     parts.append((first, ends, units))
         self.wanted, self.served = self._by_hour(wanted), self._by_hour(served)  # Nodes by hour
-        self.jobs = () if trace.is_curve else wanted  # From the submission on
+        self.jobs = () if trace.samples else wanted  # From the submission on
         self._sizes = [size for *_, size in self.jobs]
         self.gang = -(-max(self._sizes, default=1) // self._per_node)  # Nodes of the largest job
         # At one time ends come before starts: a node that becomes free is used.

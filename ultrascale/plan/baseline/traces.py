@@ -47,11 +47,8 @@ class Trace:
     jobs: list[Job] = field(default_factory=list[Job])
     samples: Counter[int] = field(default_factory=Counter[int])  # Of a curve, which has no jobs
     notes: Counter[str] = field(default_factory=Counter[str])  # Rows that count otherwise, by why
-
-    @property
-    def is_curve(self) -> bool:
-        """Whether the jobs are samples of a curve."""
-        return bool(self.samples)
+    submits: dict[str, str] = field(default_factory=dict[str, str])  # By job, of Alibaba's table
+    files: dict[int, Path] = field(default_factory=dict[int, Path])  # By hash of job and start
 
 
 @cache
@@ -73,12 +70,14 @@ def read_traces(
     Raises:
         ConfigError: A file cannot be read or says something wrong; the error names the lines.
     """
-    trace, submits = Trace(), dict[str, str]()
+    trace = Trace()
     # Alibaba's tasks take their submission from its table of jobs, which is read first.
     ordered = sorted(files, key=lambda file: "job_table" not in file.name)
-    reading = chain.from_iterable(_read(trace, submits, file, named, zone) for file in ordered)
+    reading = chain.from_iterable(_read(trace, file, named, zone) for file in ordered)
     mistakes = [*islice(reading, _MOST_MISTAKES)]
-    if trace.is_curve and trace.jobs:
+    if running := sum(job.end is None for job in trace.jobs):
+        trace.notes["runs have no end, and count as running until the trace's end"] = running
+    if trace.samples and trace.jobs:
         mistakes.append(_mistake(files[0], 1, "a curve beside jobs; give one of both"))
     # Curves of several teams add up.
     for (time, size), (after, _) in pairwise(sorted(trace.samples.items())):
@@ -90,15 +89,13 @@ def read_traces(
     return trace
 
 
-def _read(
-    trace: Trace, submits: dict[str, str], file: Path, named: str | None, zone: tzinfo | None
-) -> Iterator[Diagnostic]:
+def _read(trace: Trace, file: Path, named: str | None, zone: tzinfo | None) -> Iterator[Diagnostic]:
     """Add a file's rows to the trace, and yield the mistakes."""
     line = 1
     try:
         for line, form, row in _rows(file, named):
             try:
-                _add(trace, submits, form, row, zone)
+                _add(trace, file, form, row, zone)
             except ValueError as error:
                 yield _mistake(file, line, str(error))
     except (OSError, EOFError, ValueError, csv.Error) as error:
@@ -159,17 +156,15 @@ def _philly_rows(document: str) -> Iterator[tuple[int, Format, Sequence[str]]]:
             asked = end or asked
 
 
-def _add(
-    trace: Trace, submits: dict[str, str], form: Format, row: Sequence[str], zone: tzinfo | None
-) -> None:
+def _add(trace: Trace, file: Path, form: Format, row: Sequence[str], zone: tzinfo | None) -> None:
     """Add a row to the trace, or to the submissions of jobs whose tasks another table has."""
     if len(row) != len(_COLUMNS):
         raise ValueError(f"{len(row)} columns, unlike the header")
     job, submit, start, end, accelerators, nodes, times = row
     if not form["accelerators"]:
-        submits[job] = submit
+        trace.submits[job] = submit
         return
-    size, submit = _size(form, accelerators, nodes, times), submits.get(job, submit)
+    size, submit = _size(form, accelerators, nodes, times), trace.submits.get(job, submit)
     if form["job"] and (not size or (form["name"] == "slurm" and "." in job)):
         trace.notes["rows without accelerators, or of steps within a job, are left out"] += 1
     elif start in _MISSING:
@@ -182,13 +177,13 @@ def _add(
         if ends is not None and ends < begins:
             set_back = "where clocks were set back, export with TZ=UTC"
             raise ValueError(f"the end {end} is before the start {start}; {set_back}")
+        asked = begins if submit in _MISSING else _seconds(submit, form, zone)
         if not form["job"]:
             trace.samples[begins] += size
-            return
-        if ends is None:
-            trace.notes["runs have no end, and count as running until the trace's end"] += 1
-        asked = begins if submit in _MISSING else _seconds(submit, form, zone)
-        trace.jobs.append(Job(min(asked, begins), begins, ends, size))
+        elif trace.files.setdefault(hash((job, start)), file) is not file:
+            trace.notes["runs of two files, as exports of two months have them, count once"] += 1
+        else:
+            trace.jobs.append(Job(min(asked, begins), begins, ends, size))
 
 
 def _size(form: Format, accelerators: str, nodes: str, times: str) -> int:
