@@ -1,7 +1,6 @@
 """Traces in each format: the published example rows, and rows that would cost money if believed."""
 
 import gzip
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -19,7 +18,7 @@ billing=16,cpu=64,gres/gpu:h100=16,gres/gpu=16,node=2
 101.0|ann|lab|gpu|normal|COMPLETED|2026-01-05T08:00:00|2026-01-05T09:00:00|2026-01-05T10:00:00|2|\
 cpu=64,gres/gpu:h100=16,gres/gpu=16,node=2
 102_4|ann|lab|gpu|normal|RUNNING|2026-01-05T08:00:00|2026-01-05T09:30:00|Unknown|1|gres/gpu:h100=4
-103|bob|lab|gpu|normal|CANCELLED by 1001|2026-01-05T08:00:00|None|2026-01-05T08:10:00|1|gres/gpu=8
+103|bob|"lab|gpu|normal|CANCELLED by 1001|2026-01-05T08:00:00|None|2026-01-05T08:10:00|1|gres/gpu=8
 104|bob|lab|cpu|normal|COMPLETED|2026-01-05T08:00:00|2026-01-05T08:00:00|2026-01-05T08:10:00|1|cpu=8
 """
 SEREN = """\
@@ -55,63 +54,41 @@ def _at(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
 
 
-_BERLIN = "Europe/Berlin"
-READ: Sequence[tuple[str, str | None, Sequence[str]]] = [
-    (
-        SLURM,
-        _BERLIN,
-        [
-            "2026-01-05 07:00:00 2026-01-05 08:00:00 2026-01-05 09:00:00 1600",
-            "2026-01-05 07:00:00 2026-01-05 08:30:00 - - 400",
-        ],
-    ),
-    (SEREN, None, ["2023-02-28 16:18:22 2023-02-28 16:18:54 2023-02-28 16:20:51 800"]),
-    (KALOS, None, ["2023-05-17 11:00:58 2023-05-17 11:01:08 2023-05-17 11:01:16 6400"]),
-    (VENUS, "UTC", ["2020-06-09 18:41:01 2020-06-09 18:41:01 2020-06-10 04:55:09 100"]),
-    (
-        PHILLY,
-        "UTC",
-        [
-            "2017-10-07 01:11:39 2017-10-07 01:12:09 2017-10-07 01:13:23 800",
-            # The second attempt is wanted from the end of the first.
-            "2017-10-07 01:13:23 2017-10-07 01:13:30 2017-10-09 06:53:12 800",
-        ],
-    ),
-    (
-        CURVE,
-        None,
-        [
-            "2026-01-05 00:00:00 2026-01-05 00:00:00 2026-01-05 01:00:00 450",
-            "2026-01-05 01:00:00 2026-01-05 01:00:00 2026-01-05 02:00:00 1600",
-        ],
-    ),
-]
+TEXTS = {
+    "slurm": SLURM, "seren": SEREN, "kalos": KALOS, "helios": VENUS, "philly": PHILLY, "curve": CURVE
+}  # fmt: skip
+ZONES = {"slurm": "Europe/Berlin", "helios": "UTC", "philly": "UTC"}
+# The second attempt of Philly's job is wanted from the end of the first.
+READ = """\
+slurm  2026-01-05T07:00:00 2026-01-05T08:00:00 2026-01-05T09:00:00 1600
+slurm  2026-01-05T07:00:00 2026-01-05T08:30:00 - 400
+seren  2023-02-28T16:18:22 2023-02-28T16:18:54 2023-02-28T16:20:51 800
+kalos  2023-05-17T11:00:58 2023-05-17T11:01:08 2023-05-17T11:01:16 6400
+helios 2020-06-09T18:41:01 2020-06-09T18:41:01 2020-06-10T04:55:09 100
+philly 2017-10-07T01:11:39 2017-10-07T01:12:09 2017-10-07T01:13:23 800
+philly 2017-10-07T01:13:23 2017-10-07T01:13:30 2017-10-09T06:53:12 800
+curve  2026-01-05T00:00:00 2026-01-05T00:00:00 2026-01-05T01:00:00 450
+curve  2026-01-05T01:00:00 2026-01-05T01:00:00 2026-01-05T02:00:00 1600
+"""
 
 
-def _job(text: str) -> Job:
-    words = text.split()
-    submit, start, end = (" ".join(words[at : at + 2]) for at in (0, 2, 4))
-    return Job(_at(submit), _at(start), None if end == "- -" else _at(end), int(words[6]))
+def _job(submit: str, start: str, end: str, size: str) -> Job:
+    return Job(_at(submit), _at(start), None if end == "-" else _at(end), int(size))
 
 
-@pytest.mark.parametrize(("text", "zone", "jobs"), READ)
+@pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("packed", [False, True])
-def test_published_rows_are_read(
-    text: str,
-    zone: str | None,
-    jobs: Sequence[str],
-    packed: bool,
-    tmp_path: Path,
-) -> None:
+def test_published_rows_are_read(name: str, packed: bool, tmp_path: Path) -> None:
     file = tmp_path / ("trace.csv.gz" if packed else "trace.csv")
     # Spreadsheets begin a file with a byte order mark.
-    data = text.encode("utf-8-sig")
+    data = TEXTS[name].encode("utf-8-sig")
     file.write_bytes(gzip.compress(data) if packed else data)
 
-    trace = read_traces([file], zone=ZoneInfo(zone) if zone else None)
+    trace = read_traces([file], zone=ZoneInfo(ZONES[name]) if name in ZONES else None)
 
-    assert trace.jobs == [_job(job) for job in jobs]
-    assert bool(trace.samples) == (text == CURVE)
+    rows = [words for words in map(str.split, READ.splitlines()) if words[0] == name]
+    assert trace.jobs == [_job(*words[1:]) for words in rows]
+    assert bool(trace.samples) == (name == "curve")
 
 
 def test_alibabas_tasks_count_percent_and_wait_from_their_job_on(tmp_path: Path) -> None:

@@ -122,7 +122,9 @@ def _rows(file: Path, named: str | None) -> Iterator[tuple[int, Format, Sequence
         form = _format(columns, named)
         places = [columns.index(form[key]) if form[key] else -1 for key in _COLUMNS]
         again = [first] if header is not first else []
-        rows = csv.reader(chain(again, stream), delimiter=mark)
+        # Slurm quotes nothing.
+        quoting = csv.QUOTE_NONE if mark == "|" else csv.QUOTE_MINIMAL
+        rows = csv.reader(chain(again, stream), delimiter=mark, quoting=quoting)
         for line, row in enumerate(rows, 2 - len(again)):
             if len(row) == len(columns):
                 yield line, form, [row[place] if place >= 0 else "" for place in places]
