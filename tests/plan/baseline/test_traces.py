@@ -54,9 +54,8 @@ def _at(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
 
 
-TEXTS = {
-    "slurm": SLURM, "seren": SEREN, "kalos": KALOS, "helios": VENUS, "philly": PHILLY, "curve": CURVE
-}  # fmt: skip
+TEXTS = {"slurm": SLURM, "seren": SEREN, "kalos": KALOS, "helios": VENUS, "philly": PHILLY}
+TEXTS["curve"] = CURVE
 ZONES = {"slurm": "Europe/Berlin", "helios": "UTC", "philly": "UTC"}
 # The second attempt of Philly's job is wanted from the end of the first.
 READ = """\
