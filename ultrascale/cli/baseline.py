@@ -19,29 +19,22 @@ from ultrascale.plan.baseline import baseline, render
 from ultrascale.plan.baseline.traces import formats, read_traces
 
 _Option = typer.Option
-_Type = Annotated[
-    str, _Option("--type", autocompletion=complete.instance_types, help="Instance type.")
-]
-_Region = Annotated[str, _Option(autocompletion=complete.regions, help="AWS Region.")]
-_Format = Annotated[str | None, _Option("--format", help="Format; by default by the header.")]
-_Timezone = Annotated[str | None, _Option(help="Time zone of times without an offset.")]
-_Zones = Annotated[list[str] | None, _Option("--zone", help=f"{REQUIRED['zone']}; repeatable.")]
-_BlockPrice = Annotated[float | None, _Option(metavar="USD", help="Of a node and hour of a block.")]
-_SpotLoss = Annotated[float, _Option(metavar="PERCENT", help="Work that Spot interruptions cost.")]
 
 
 def baseline_command(
     *,
     traces: Annotated[list[Path], typer.Argument(metavar="TRACE", help="Traces of one fleet.")],
-    instance_type: _Type,
-    region: _Region,
-    form: _Format = None,
-    timezone: _Timezone = None,
+    kind: Annotated[str, _Option("--type", autocompletion=complete.instance_types, help="Type.")],
+    region: Annotated[str, _Option(autocompletion=complete.regions, help="AWS Region.")],
+    form: Annotated[str | None, _Option("--format", help="By default by the header.")] = None,
+    timezone: Annotated[str | None, _Option(help="Zone of times without an offset.")] = None,
     workload: Annotated[str, _Option(help=REQUIRED["workload"] + ".")] = "pre-training",
-    zone: _Zones = None,
+    zone: Annotated[list[str] | None, _Option(help=f"{REQUIRED['zone']}; repeatable.")] = None,
     days: Annotated[int, _Option(help="Days of a Capacity Block.")] = 28,
-    block_price: _BlockPrice = None,
-    spot_loss: _SpotLoss = 10,
+    block_price: Annotated[
+        float | None, _Option(metavar="USD", help="Of a node-hour of a block.")
+    ] = None,
+    spot_loss: Annotated[float, _Option(metavar="PERCENT", help="Work that Spot loses.")] = 10,
     at: options.At = None,
     prices: PriceFileOption = None,
     as_json: options.AllAsJson = False,
@@ -54,7 +47,7 @@ def baseline_command(
     given = Given(
         at=at or options.now(),
         workload=workload,
-        type=(instance_type,),
+        type=(kind,),
         nodes=1,
         region=region,
         zone=zone or (f"{region}a",),

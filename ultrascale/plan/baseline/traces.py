@@ -16,11 +16,8 @@ from ultrascale.catalog.tables import read_table
 from ultrascale.documents import objects, parse_json, sequence, text
 from ultrascale.errors import ConfigError, Diagnostic, Span
 
-HUNDREDTHS = 100
-"""Units of an accelerator: shares of one add up without rounding."""
-MOST_OF_A_NODE = 16
-"""Most accelerators of an instance: a larger number beside the nodes is a percentage."""
-
+HUNDREDTHS = 100  # Units of an accelerator: shares of one add up without rounding
+MOST_OF_A_NODE = 16  # Accelerators of the largest instance: more beside the nodes are a percentage
 _MOST_MISTAKES = 20
 _MISSING = frozenset({"", "None", "Unknown", "NaT", "nan"})
 _SECONDS = (946_684_800, 100_000_000_000)  # The year 2000; milliseconds are larger than the second
