@@ -154,6 +154,7 @@ def serve() -> None:
     parser.add_argument("--tensor-parallel-size", type=int, required=True)
     values, _ = parser.parse_known_args()
     assert os.environ["VLLM_SERVER_DEV_MODE"] == "1", "without it vLLM takes no weights"
+    torch.manual_seed(3)
     server = Server(values.model, values.tensor_parallel_size)
 
     class Handler(BaseHTTPRequestHandler):

@@ -106,6 +106,6 @@ def test_two_trainers_and_a_server_find_each_other_and_the_reward_rises(
     print(
         f"reward by the server's answers: {fmean(rewards[:4]):.2f}, then {fmean(rewards[-5:]):.2f}"
     )
-    assert fmean(rewards[:4]) < 0.4
+    assert fmean(rewards[:4]) < 0.5
     # The server's own weights never change: it has those of the trainers.
     assert fmean(rewards[-5:]) > 0.9
