@@ -35,6 +35,7 @@ FILES = (
     "hybrid-hyperpod",
     "llm-kueue",
     "mixed-capacity",
+    "post-training",
     "ray",
     "serving",
     "trainium-bert",

@@ -14,6 +14,7 @@ from ultrascale.resources import files, resource
 # leaves its image and so the running backend as they are.
 _CORE = (
     "ultrascale/__init__.py",
+    "ultrascale/account",
     "ultrascale/catalog",
     "ultrascale/cluster_api",
     "ultrascale/config",
