@@ -57,25 +57,25 @@ OBJECTS: Mapping[str, str] = {
 def aws(monkeypatch: pytest.MonkeyPatch) -> FakeAws:
     """Answer as an account does whose bucket has `OBJECTS`."""
 
-    def listed(asked: Mapping[str, Any]) -> dict[str, Any]:
+    def objects(asked: Mapping[str, Any]) -> dict[str, Any]:
         below = {key: len(text) for key, text in OBJECTS.items() if key.startswith(asked["Prefix"])}
         sizes = {key: size for key, size in below.items() if "/" not in key[len(asked["Prefix"]) :]}
         return {"Contents": [{"Key": key, "Size": size} for key, size in sizes.items()]}
 
-    def read(asked: Mapping[str, Any]) -> dict[str, Any]:
+    def content(asked: Mapping[str, Any]) -> dict[str, Any]:
         start, end = map(int, asked["Range"].removeprefix("bytes=").split("-"))
         return {"Body": io.BytesIO(OBJECTS[asked["Key"]].encode()[start : end + 1])}
 
     output = {"Description": "Bucket models", "OutputKey": "Name", "OutputValue": "made-by-s3"}
     stack = {"StackName": "s", "StackStatus": "CREATE_COMPLETE", "CreationTime": 0}
     answers: Mapping[str, Any] = {
-        **{"s3:ListBucket": listed, "s3:GetObject": read},
+        **{"s3:ListBucket": objects, "s3:GetObject": content},
         "cloudformation:DescribeStacks": {"Stacks": [stack | {"Outputs": [output]}]},
     }
     return connects(monkeypatch, answers)
 
 
-def told(tmp_path: Path, job: Mapping[str, Any], *types: str) -> tuple[Sequence[str], str]:
+def answer(tmp_path: Path, job: Mapping[str, Any], *types: str) -> tuple[Sequence[str], str]:
     """Return the verdicts on a job that is sent, and its notes on what was not looked at."""
     file = tmp_path / "cluster.yaml"
     file.write_text(as_text(cluster(*types, storage=STORAGE)))
@@ -92,13 +92,13 @@ def told(tmp_path: Path, job: Mapping[str, Any], *types: str) -> tuple[Sequence[
     return (), "\n".join(note for note in manifests.notes if note.startswith("Not known before"))
 
 
-def words(model: str = "/models/chat/base", data: str = "/models/chats") -> Sequence[str]:
+def options(model: str = "/models/chat/base", data: str = "/models/chats") -> Sequence[str]:
     return [f"--model_name_or_path={model}", f"--dataset_name={data}"]
 
 
 TEACHER = "--teacher_model_name_or_path=/models/chat/other"
 ROLES = {
-    "trainer": {"pool": "train", "nodes": 2, "args": [*words(data="/models/pairs"), REWARD]},
+    "trainer": {"pool": "train", "nodes": 2, "args": [*options(data="/models/pairs"), REWARD]},
     "rollout": {"pool": "train", "nodes": 1, "args": ["--tensor_parallel_size=8"]},
 }
 
@@ -106,15 +106,15 @@ ROLES = {
 @pytest.mark.parametrize(
     ("job", "key", "says"),
     [
-        (method("sft", words("/models/chat")), "args[0]", "has a config.json"),
-        (method("sft", words("/models/chat/part")), "args[0]", "1 of 1 files are missing"),
-        (method("sft", words("/models/chat/adapters")), "args[0]", "of Qwen/Qwen3-8B; merge"),
-        (method("sft", words("/disk/adapters")), "args[0]", "of Qwen/Qwen3-8B; merge"),
-        (method("dpo", words()), "args[1]", "needs chosen and rejected"),
-        (method("dpo", words(data="/models/ends")), "args[1]", "has prompt, answer"),
-        (method("sft", words(data="/models/pairs")), "args[1]", "needs messages, or prompt and"),
-        (method("distill", [*words(data="/models/pairs"), TEACHER]), "args[2]", "151,936 tokens"),
-        (method("sft", words("/models/chat/huge")), "recipe", "/models/chat/huge takes"),
+        (method("sft", options("/models/chat")), "args[0]", "has a config.json"),
+        (method("sft", options("/models/chat/part")), "args[0]", "1 of 1 files are missing"),
+        (method("sft", options("/models/chat/adapters")), "args[0]", "of Qwen/Qwen3-8B; merge"),
+        (method("sft", options("/disk/adapters")), "args[0]", "of Qwen/Qwen3-8B; merge"),
+        (method("dpo", options()), "args[1]", "needs chosen and rejected"),
+        (method("dpo", options(data="/models/ends")), "args[1]", "has prompt, answer"),
+        (method("sft", options(data="/models/pairs")), "args[1]", "needs messages, or prompt and"),
+        (method("distill", [*options(data="/models/pairs"), TEACHER]), "args[2]", "151,936 tokens"),
+        (method("sft", options("/models/chat/huge")), "recipe", "/models/chat/huge takes"),
         (method("grpo", [], roles=ROLES), "roles.rollout.args[0]", "the 12 heads"),
         (
             method("evaluate", ["--model=/models/chat/adapters", "--tasks=gsm8k"]),
@@ -126,7 +126,7 @@ ROLES = {
 def test_what_would_end_a_job_after_its_nodes_came_is_refused_before(
     aws: FakeAws, tmp_path: Path, job: Mapping[str, Any], key: str, says: str
 ) -> None:
-    verdict, text = told(tmp_path, job)
+    verdict, text = answer(tmp_path, job)
 
     assert verdict == [f"{key}: {RULE}"]
     assert says in text
@@ -135,35 +135,35 @@ def test_what_would_end_a_job_after_its_nodes_came_is_refused_before(
 
 @pytest.mark.parametrize(
     ("recipe", "more"),
-    [("sft", words()), ("sft", words("/disk/base")), ("dpo", words(data="/models/pairs"))],
+    [("sft", options()), ("sft", options("/disk/base")), ("dpo", options(data="/models/pairs"))],
 )
 def test_what_suits_is_sent_without_a_word(
     aws: FakeAws, tmp_path: Path, recipe: str, more: Sequence[str]
 ) -> None:
-    assert told(tmp_path, method(recipe, more)) == ((), "")
+    assert answer(tmp_path, method(recipe, more)) == ((), "")
     assert aws.parameters("s3:GetObject")
 
 
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (words("/opt/base"), "on no volume"),
-        (words("/disk/later"), "has a config.json"),
-        (words(data="/models/tables"), "no files of JSON lines"),
+        (options("/opt/base"), "on no volume"),
+        (options("/disk/later"), "has a config.json"),
+        (options(data="/models/tables"), "no files of JSON lines"),
     ],
 )
 def test_what_cannot_be_looked_at_is_said_and_not_guessed(
     aws: FakeAws, tmp_path: Path, args: Sequence[str], says: str
 ) -> None:
-    verdict, notes = told(tmp_path, method("sft", args))
+    verdict, notes = answer(tmp_path, method("sft", args))
 
     assert (verdict, says in notes) == ((), True)
 
 
 def test_memory_of_gpus_is_not_that_of_trainium(aws: FakeAws, tmp_path: Path) -> None:
-    job = method("sft", words("/models/chat/huge"), image="docker.io/example/tune:1")
+    job = method("sft", options("/models/chat/huge"), image="docker.io/example/tune:1")
 
-    assert f"recipe: {RULE}" not in told(tmp_path, job, "trn2.48xlarge")[0]
+    assert f"recipe: {RULE}" not in answer(tmp_path, job, "trn2.48xlarge")[0]
     assert aws.parameters("s3:GetObject")
 
 
@@ -178,7 +178,7 @@ def test_who_may_not_read_the_bucket_still_sends_the_job(
             raise AccountError(f"no credentials for {region}")
 
         monkeypatch.setattr("ultrascale.account.connect", connect)
-    verdict, notes = told(tmp_path, method("sft", words()))
+    verdict, notes = answer(tmp_path, method("sft", options()))
 
     assert verdict == ()
     assert "--model_name_or_path=/models/chat/base" in notes
@@ -188,6 +188,6 @@ def test_who_may_not_read_the_bucket_still_sends_the_job(
 def test_a_folder_of_this_machine_is_read_without_an_account(tmp_path: Path) -> None:
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows/train.jsonl").write_text(PAIRS)
-    verdict, _ = told(tmp_path, method("sft", words("Qwen/Qwen3-8B", f"{tmp_path}/rows")))
+    verdict, _ = answer(tmp_path, method("sft", options("Qwen/Qwen3-8B", f"{tmp_path}/rows")))
 
     assert verdict == [f"args[1]: {RULE}"]
