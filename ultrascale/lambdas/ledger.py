@@ -1,0 +1,391 @@
+"""Rows of the ledger of paid accelerators, and the split of each bought second among them.
+
+The function of the fleet metrics writes the rows, and the command line reads them. Times are whole
+seconds since 1970, in UTC; a row holds from ``from`` up to ``to``, and ends at midnight at last.
+"""
+
+import gzip
+import json
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple, NotRequired, TypedDict
+
+VERSION = 1
+"""Version of the rows' format."""
+PREFIX = "ledger/"
+"""Prefix of the ledger's objects in its bucket."""
+STATE = f"{PREFIX}state.json.gz"
+"""Key of the object with the open intervals."""
+DAY = 86_400
+
+NOT_MEASURED = "not measured"
+DRAIN = "drain"
+WINDOW_START = "window start"
+MISSING = "missing"
+UNHEALTHY = "unhealthy"
+JOINING = "joining"
+CORDONED = "cordoned"
+JOB_WAITS = "job waits"
+NO_JOB = "no job"
+REASONS = (
+    NOT_MEASURED,
+    DRAIN,
+    WINDOW_START,
+    MISSING,
+    UNHEALTHY,
+    JOINING,
+    CORDONED,
+    JOB_WAITS,
+    NO_JOB,
+)
+"""Reasons of accelerators without an owner; of several that apply, the first counts."""
+SPILL = "spill"
+"""Purchase option of nodes beyond the number that their reservation holds: On-Demand."""
+
+
+# --- Rows -----------------------------------------------------------------------------------------
+
+
+class Part(TypedDict):
+    """Accelerators of a node with one owner, or idle for one reason."""
+
+    n: float  # Accelerators; a fraction only where pods share a Neuron device
+    state: Literal["running", "starting", "idle"]
+    reason: NotRequired[str]  # Of idle ones
+    namespace: NotRequired[str]  # Of others, like all below
+    team: NotRequired[str]  # Empty without a team
+    queue: NotRequired[str]  # Empty without a queue
+    job: NotRequired[str]
+
+
+_Times = TypedDict("_Times", {"v": int, "from": int, "to": int})
+
+
+class NodeRow(_Times):
+    """A node with the same parts over a time."""
+
+    kind: Literal["node"]
+    node: str
+    instance: str  # Id of its instance; empty where it is unknown
+    type: str  # Instance type
+    pool: str
+    zone: str
+    purchase: str  # Purchase option, as in the cluster file
+    reservation: str  # Id of its reservation or ARN of its plan; empty without one
+    accelerators: float
+    parts: list[Part]
+
+
+class Fee(TypedDict):
+    """Fee of a training plan, or of the last extension of a reservation."""
+
+    usd: str  # A decimal number
+    until: int  # End of the time that it pays for
+
+
+class ReservationRow(_Times):
+    """A reservation with the same numbers over a time."""
+
+    kind: Literal["reservation"]
+    reservation: str  # Id, or ARN of a plan
+    pool: str
+    type: str
+    purchase: str
+    accelerators: int  # Accelerators of an instance
+    bought: int  # Instances
+    available: int  # Instances without a user
+    state: str  # In the words of AWS
+    window: list[int] | None  # Start and end; None without an end
+    usable: int | None  # Start of the nodes' drain; None without an end
+    started: bool  # Whether a node of it has come
+    fee: Fee | None
+
+
+class GapRow(_Times):
+    """A time without a measurement."""
+
+    kind: Literal["gap"]
+
+
+class FileRow(TypedDict):
+    """The first line of a file."""
+
+    v: int
+    kind: Literal["file"]
+    cluster: str
+    region: str
+    account: str
+    every: int  # Seconds between two measurements
+    day: str
+    seq: int  # Time of the measurement that ended the rows; the file's name
+
+
+Row = NodeRow | ReservationRow | GapRow
+
+
+def day_of(moment: int) -> str:
+    """Return the day of a time in UTC, such as ``2026-12-03``."""
+    return time.strftime("%Y-%m-%d", time.gmtime(moment))
+
+
+def file_key(day: str, seq: int) -> str:
+    """Return the key of a file of rows."""
+    return f"{PREFIX}day={day}/{seq}.json.gz"
+
+
+def encode(lines: Iterable[FileRow | Row | Mapping[str, object]]) -> bytes:
+    """Return a file of ``lines``; the same lines give the same bytes."""
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    return gzip.compress(text.encode(), 6, mtime=0)
+
+
+def decode(data: bytes) -> tuple[FileRow, list[Row]]:
+    """Return the first line of a file, and its rows.
+
+    Raises:
+        ValueError: It is no file of a ledger, is cut off, or has a newer format.
+    """
+    try:
+        first, *rest = gzip.decompress(data).splitlines()
+        head: FileRow = json.loads(first)
+        rows: list[Row] = json.loads(b"[%s]" % b",".join(rest))
+    except (OSError, EOFError, ValueError) as error:
+        raise ValueError(f"no whole file of a ledger: {error}") from error
+    if head.get("kind") != "file" or head["v"] != VERSION:
+        raise ValueError(f"a ledger of format {head.get('v')}, not {VERSION}")
+    return head, rows
+
+
+# --- The split of each bought second --------------------------------------------------------------
+
+
+class Share(NamedTuple):
+    """Accelerators over a time, with one owner or one reason."""
+
+    start: int
+    end: int
+    n: float  # Accelerators
+    # Id of the reservation that pays, or ARN of its plan; empty: On-Demand, Spot or spill
+    reservation: str
+    purchase: str  # Purchase option; `SPILL` beyond the reservation
+    pool: str
+    type: str
+    zone: str  # Empty without a node, like node and instance
+    node: str
+    instance: str
+    state: str  # `running`, `starting` or `idle`
+    reason: str  # One of `REASONS`; empty with an owner
+    namespace: str
+    team: str
+    queue: str
+    job: str
+
+
+def first_reason(reasons: Collection[str]) -> str:
+    """Return the reason that counts among those that apply."""
+    return min(reasons, key=REASONS.index)
+
+
+Spans = Sequence[tuple[int, int]]
+
+
+def split(
+    rows: Iterable[Row], start: int, end: int, known: Mapping[str, ReservationRow] | None = None
+) -> Iterator[Share]:
+    """Yield who has each accelerator that is paid for from ``start`` to ``end``, or why nobody.
+
+    The shares of a reservation add up to its instances' accelerators at each second of its window.
+
+    Args:
+        rows: Rows in the order of their files. At least all of this time; a day at a time takes
+            the least memory, as all rows end at midnight. A day without a file is a row `gap`.
+        start: Start of the time.
+        end: Its end.
+        known: Rows of reservations before or after this time, by reservation: what a gap without
+            other rows misses of them.
+    """
+    gaps, nodes, reserved = _sorted(rows, start, end)
+    for name in {**(known or {}), **reserved}:
+        own = reserved.get(name, [])
+        yield from _gap_shares(own or [(known or {})[name]], gaps)
+        spans = [(*_clipped(row, start, end), row) for row in own]
+        paid = [
+            (low, high, row)
+            for begin, until, row in spans
+            for low, high in _without(begin, until, gaps)
+        ]
+        yield from _reservation_shares(paid, nodes.pop(name, []))
+    for rest in nodes.values():
+        for row, low, high in rest:
+            yield from _node_shares(row, low, high, row["reservation"] and SPILL)
+
+
+_Held = tuple[NodeRow, int, int]
+
+
+def _sorted(
+    rows: Iterable[Row], start: int, end: int
+) -> tuple[Spans, dict[str, list[_Held]], dict[str, list[ReservationRow]]]:
+    """Return gaps, measured times of nodes by reservation, and rows of reservations."""
+    gaps: list[tuple[int, int]] = []
+    held: list[NodeRow] = []
+    reserved: dict[str, list[ReservationRow]] = {}
+    for row in rows:
+        if row["to"] <= start or row["from"] >= end:
+            continue
+        if row["kind"] == "node":
+            held.append(row)
+        elif row["kind"] == "reservation":
+            reserved.setdefault(row["reservation"], []).append(row)
+        else:
+            gaps.append((max(row["from"], start), min(row["to"], end)))
+    gaps = _joined(gaps)
+    nodes: defaultdict[str, list[_Held]] = defaultdict(list)
+    ends: dict[str, int] = {}
+    for row in held:
+        # A ledger whose state was lost while the clock went back may tell a time twice.
+        low = max(row["from"], start, ends.get(row["node"], start))
+        high = min(row["to"], end)
+        if low < high:
+            ends[row["node"]] = high
+            for begin, until in _without(low, high, gaps):
+                nodes[row["reservation"]].append((row, begin, until))
+    return gaps, nodes, reserved
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(spans):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
+
+
+def _without(low: int, high: int, gaps: Spans) -> Iterator[tuple[int, int]]:
+    for begin, until in gaps:
+        if until <= low or begin >= high:
+            continue
+        if low < begin:
+            yield low, begin
+        low = until
+    if low < high:
+        yield low, high
+
+
+def _clipped(row: ReservationRow, start: int, end: int) -> tuple[int, int]:
+    """Return the part of a row's time that is paid for."""
+    window = row["window"] or ([start, end] if row["state"] == "active" else [start, start])
+    return max(row["from"], window[0], start), min(row["to"], window[1], end)
+
+
+def _gap_shares(rows: Sequence[ReservationRow], gaps: Spans) -> Iterator[Share]:
+    """Yield what is not measured of a reservation: as its last row before says, or its next."""
+    for low, high in gaps:
+        row = next((row for row in reversed(rows) if row["from"] <= low), rows[0])
+        begin, until = _clipped({**row, "from": low, "to": high}, low, high)
+        yield from _idle(row, begin, until, row["bought"], [NOT_MEASURED])
+
+
+def _reservation_shares(
+    paid: Sequence[tuple[int, int, ReservationRow]], nodes: Sequence[_Held]
+) -> Iterator[Share]:
+    changes: Counter[int] = Counter()
+    for _, low, high in nodes:
+        changes[low] += 1
+        changes[high] -= 1
+    moments = sorted({*changes, *(at for low, high, _ in paid for at in (low, high))})
+    full: list[tuple[int, int, int]] = []
+    inside: list[tuple[int, int, ReservationRow]] = []
+    count = 0
+    for low, high in pairwise(moments):
+        count += changes[low]
+        row = next((row for begin, until, row in paid if begin <= low < until), None)
+        if row is None:
+            full.append((low, high, 0))
+            continue
+        inside.append((low, high, row))
+        if count > row["bought"]:
+            full.append((low, high, row["bought"]))
+        reason = MISSING if row["started"] or row["window"] is None else WINDOW_START
+        yield from _idle(row, low, high, row["bought"] - count, [reason])
+    spilled = _spilled(full, nodes)
+    usable = max((row["usable"] for _, _, row in inside if row["usable"]), default=None)
+    for held in nodes:
+        row, low, high = held
+        beyond = spilled.get(id(held), [])
+        for begin, until in beyond:
+            yield from _node_shares(row, begin, until, SPILL)
+        for begin, until in _without(low, high, beyond):
+            yield from _node_shares(row, begin, until, "", usable)
+
+
+def _spilled(
+    full: Iterable[tuple[int, int, int]], nodes: Sequence[_Held]
+) -> Mapping[int, list[tuple[int, int]]]:
+    """Return the times of nodes beyond their reservation: the last ones, by their names."""
+    found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for low, high, most in full:
+        there = [held for held in nodes if held[1] <= low and high <= held[2]]
+        for held in sorted(there, key=lambda held: held[0]["node"])[most:]:
+            found[id(held)].append((low, high))
+    return {key: _joined(spans) for key, spans in found.items()}
+
+
+def _idle(
+    row: ReservationRow, low: int, high: int, instances: int, reasons: Sequence[str]
+) -> Iterator[Share]:
+    """Yield instances of a reservation that are no nodes."""
+    for begin, until, drained in _halves(low, high, row["usable"]):
+        if instances > 0:
+            yield Share(
+                begin,
+                until,
+                instances * row["accelerators"],
+                row["reservation"],
+                row["purchase"],
+                row["pool"],
+                row["type"],
+                *("", "", "", "idle"),
+                first_reason([*reasons, DRAIN] if drained else reasons),
+                *("", "", "", ""),
+            )
+
+
+def _node_shares(
+    row: NodeRow, low: int, high: int, spill: str, usable: int | None = None
+) -> Iterator[Share]:
+    """Yield the parts of a node; idle ones drain from ``usable`` on, others keep their owner."""
+    for part in row["parts"]:
+        reason = part.get("reason", "")
+        for begin, until, drained in _halves(low, high, usable if reason else None):
+            yield Share(
+                begin,
+                until,
+                part["n"],
+                "" if spill else row["reservation"],
+                spill or row["purchase"],
+                row["pool"],
+                row["type"],
+                row["zone"],
+                row["node"],
+                row["instance"],
+                part["state"],
+                first_reason((reason, DRAIN)) if drained else reason,
+                part.get("namespace", ""),
+                part.get("team", ""),
+                part.get("queue", ""),
+                part.get("job", ""),
+            )
+
+
+def _halves(low: int, high: int, usable: int | None) -> Iterator[tuple[int, int, bool]]:
+    """Yield a time up to the usable end, and after it."""
+    middle = high if usable is None else min(max(usable, low), high)
+    if low < middle:
+        yield low, middle, False
+    if middle < high:
+        yield middle, high, True
