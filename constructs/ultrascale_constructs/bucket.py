@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -11,7 +12,7 @@ from ultrascale.plan import names
 from ultrascale.plan.model import BucketPlan, OutputAccessPlan
 from ultrascale.plan.model.storage import Access
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_wildcards
-from ultrascale_constructs.cdk_types import logical_id
+from ultrascale_constructs.cdk_types import logical_id, principal
 from ultrascale_constructs.existing_storage import ExistingBucket
 from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 
@@ -38,10 +39,11 @@ class Bucket(Construct):
             # Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-key.html
             bucket_key_enabled=True,
             versioned=True,
-            lifecycle_rules=[_lifecycle(plan)],
+            lifecycle_rules=[_lifecycle(plan), *map(_expiry, plan.kept)],
             # Not retained after a failed first attempt: the bucket is empty.
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
+        self._allow(plan.readers, bucket, key)
         if bucket.policy is not None:
             # The retained bucket keeps refusing connections without TLS.
             bucket.policy.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
@@ -67,6 +69,19 @@ class Bucket(Construct):
         self.key_conditions = {"StringEquals": {"kms:ViaService": by_s3}}
         self._bucket = bucket
 
+    def _allow(self, readers: Sequence[str], bucket: s3.Bucket, key: kms.IKey) -> None:
+        """Let roles read the objects; the policy of a user's own key is the user's to change."""
+        roles = [principal(iam.ArnPrincipal(arn)) for arn in readers]
+        for role in roles:
+            for actions, arn in (
+                (["s3:ListBucket"], bucket.bucket_arn),
+                (["s3:GetObject"], bucket.arn_for_objects("*")),
+            ):
+                bucket.add_to_resource_policy(
+                    iam.PolicyStatement(principals=[role], actions=actions, resources=[arn])
+                )
+            key.grant_decrypt(role)
+
     def acknowledge_objects(self, role: Construct, reason: str) -> None:
         """Accept that the permissions of ``role`` name all objects of the bucket.
 
@@ -85,6 +100,11 @@ def _lifecycle(plan: BucketPlan) -> s3.LifecycleRule:
         expired_object_delete_marker=True,
         abort_incomplete_multipart_upload_after=Duration.days(plan.unfinished_upload_days),
     )
+
+
+def _expiry(kept: tuple[str, int]) -> s3.LifecycleRule:
+    prefix, days = kept
+    return s3.LifecycleRule(id=f"kept-{days}-days", prefix=prefix, expiration=Duration.days(days))
 
 
 # --- The IAM role of Mountpoint for S3 ------------------------------------------------------------

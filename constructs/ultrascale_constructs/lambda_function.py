@@ -1,6 +1,7 @@
 """Functions that run in AWS Lambda, with their logs, their roles and their schedules."""
 
 import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -186,6 +187,7 @@ class ScheduledFunction(Construct):
         handler: str,
         description: str,
         purpose: str,
+        placeholders: Mapping[str, str] | None = None,
     ) -> None:
         """Define the function.
 
@@ -197,10 +199,12 @@ class ScheduledFunction(Construct):
             handler: Its handler, ``lambdas.<package>.<module>.<function>``.
             description: Description of the function.
             purpose: Description of the schedule.
+            placeholders: Values of placeholders in the function's input.
         """
         super().__init__(scope, id)
         group = define_log_group(self, retention_days=plan.log_retention_days)
         role = function_role(self, group, cluster=cluster)
+        self.role = role  # Role of the function
         function = define_function(
             self,
             "Resource",
@@ -222,10 +226,15 @@ class ScheduledFunction(Construct):
             type="STANDARD",
             kubernetes_groups=[plan.group],
         )
-        self._schedule(plan, function, purpose).node.add_dependency(access)
+        # The entry is too long for environment variables, which hold 4 kB together.
+        # The CDK's own JSON drops keys whose value is null.
+        sent = json.dumps(plan.input, separators=(",", ":"))
+        for placeholder, value in (placeholders or {}).items():
+            sent = sent.replace(placeholder, value)
+        self._schedule(plan, function, purpose, sent).node.add_dependency(access)
 
     def _schedule(
-        self, plan: FunctionPlan, function: lambda_.Function, purpose: str
+        self, plan: FunctionPlan, function: lambda_.Function, purpose: str, sent: str
     ) -> scheduler.CfnSchedule:
         minutes = plan.interval_minutes
         role = scheduler_role(
@@ -243,9 +252,7 @@ class ScheduledFunction(Construct):
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=function.function_arn,
                 role_arn=role.role_arn,
-                # The entry is too long for environment variables, which hold 4 kB together.
-                # The CDK's own JSON drops keys whose value is null.
-                input=json.dumps(plan.input, separators=(",", ":")),
+                input=sent,
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_event_age_in_seconds=60, maximum_retry_attempts=0
                 ),

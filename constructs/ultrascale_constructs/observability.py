@@ -15,13 +15,16 @@ from constructs import Construct
 
 from ultrascale.parts.observability.model import (
     AlertsPlan,
+    LedgerPlan,
     ObjectivePlan,
     ReminderPlan,
     SectionPlan,
     WriteLatencyPlan,
 )
 from ultrascale.plan.model import GraphPlan, LinePlan, MetricPlan
+from ultrascale_constructs.acknowledgment import acknowledge_wildcards
 from ultrascale_constructs.alarm import KEY_USE, allow_service, define_alarm, send_event
+from ultrascale_constructs.bucket import Bucket
 from ultrascale_constructs.cdk_types import anyone
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.key import key_of
@@ -373,3 +376,38 @@ def _query(id: str, metric: MetricPlan) -> _Slo.MetricDataQueryProperty:
             stat=metric.statistic,
         ),
     )
+
+
+# --- The rights of the function that writes the ledger --------------------------------------------
+
+
+def allow_ledger(role: iam.Role, plan: LedgerPlan, bucket: Bucket) -> None:
+    """Let a function write the ledger, and read the reservations that it counts.
+
+    Args:
+        role: Role of the function.
+        plan: The ledger.
+        bucket: Its bucket.
+    """
+    statements: list[tuple[Sequence[str], Sequence[str], Mapping[str, object]]] = [
+        # Without it S3 refuses what is not there yet, as if it were forbidden.
+        (["s3:ListBucket"], [bucket.bucket_arn], {}),
+        (["s3:GetObject", "s3:PutObject"], [bucket.objects_arn], {}),
+        (["kms:Decrypt", "kms:GenerateDataKey"], [bucket.key_arn], bucket.key_conditions),
+    ]
+    if plan.reads_reservations:
+        describe = [
+            "ec2:DescribeCapacityReservations",
+            "ec2:DescribeCapacityBlockExtensionHistory",
+        ]
+        statements.append((describe, ["*"], {}))
+        acknowledge_wildcards(role, {"*": "what only describes cannot be limited to one resource"})
+    if plan.training_plans:
+        statements.append((["sagemaker:DescribeTrainingPlan"], plan.training_plans, {}))
+    for actions, resources, conditions in statements:
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=[*actions], resources=[*resources], conditions={**conditions}
+            )
+        )
+    bucket.acknowledge_objects(role, "the bucket holds the ledger alone")

@@ -6,12 +6,15 @@ from aws_cdk import RemovalPolicy
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ultrascale.parts.observability.model import Plan
+from ultrascale.parts.observability.model import LedgerPlan, Plan
 from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import LayerId, StackName
 from ultrascale_constructs.addon import Addon
+from ultrascale_constructs.bucket import Bucket
+from ultrascale_constructs.key import key_of
 from ultrascale_constructs.lambda_function import ScheduledFunction
-from ultrascale_constructs.observability import Alerts, Dashboard, WriteLatency
+from ultrascale_constructs.observability import Alerts, Dashboard, WriteLatency, allow_ledger
 from ultrascale_stacks.cluster import Builder, ClusterStacks, LayerStack
 
 
@@ -35,7 +38,9 @@ class ObservabilityStack(LayerStack):
                 _log_group(groups, log_group, observability.log_retention_days)
             )
         # The agent also scrapes the GPU exporters, at the addresses of their pods.
-        ScheduledFunction(
+        ledger = observability.ledger
+        bucket = None if ledger is None else _ledger_bucket(self, plan, ledger)
+        function = ScheduledFunction(
             self,
             "FleetMetrics",
             plan=observability.fleet_metrics,
@@ -43,7 +48,10 @@ class ObservabilityStack(LayerStack):
             handler="lambdas.fleet_metrics.handler.on_event",
             description=f"Metrics of the fleet of {plan.name}",
             purpose="Measures the fleet",
+            placeholders={} if bucket is None else {names.LEDGER_BUCKET: bucket.bucket_name},
         )
+        if bucket is not None and ledger is not None:
+            allow_ledger(function.role, ledger, bucket)
         if observability.write_latency is not None:
             WriteLatency(
                 self, "WriteLatency", plan=observability.write_latency, cluster=cluster.context
@@ -66,6 +74,12 @@ class ObservabilityStack(LayerStack):
                 placeholders=placeholders,
                 key_arn=plan.key("logs"),
             )
+
+
+def _ledger_bucket(scope: Construct, plan: ClusterPlan, ledger: LedgerPlan) -> Bucket:
+    folder = Construct(scope, "Ledger")
+    key = key_of(folder, description=f"Ledger of {plan.name}", arn=plan.key("storage"))
+    return Bucket(folder, "Bucket", plan=ledger.bucket, key=key)
 
 
 def _log_group(scope: Construct, name: str, retention_days: int) -> logs.CfnLogGroup:

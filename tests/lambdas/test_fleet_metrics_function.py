@@ -68,7 +68,7 @@ def of_cluster(found: list[dict[str, Any]]) -> dict[str, Any]:
 def test_a_call_writes_what_the_cluster_holds(
     cluster: StubApiServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    handler.on_event(EVENT)
+    handler.on_event(EVENT, Mock())
 
     found = events(capsys)
     whole = of_cluster(found)
@@ -90,7 +90,7 @@ def test_queues_that_are_not_installed_yet_hold_nothing_up(
     cluster: StubApiServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster.groups.remove("/apis/kueue.x-k8s.io/v1beta2")
-    handler.on_event(EVENT)
+    handler.on_event(EVENT, Mock())
     assert of_cluster(events(capsys))["Nodes"] == 6
 
 
@@ -101,7 +101,7 @@ def test_a_cluster_that_refuses_is_no_empty_cluster(
     """The alarm takes silence for a fault, and would take zeros for a healthy, empty fleet."""
     cluster.refuse("GET", f"{path}$", Refusal(403))
     with pytest.raises(KubernetesError, match="403"):
-        handler.on_event(EVENT)
+        handler.on_event(EVENT, Mock())
     assert events(capsys) == []
 
 
@@ -169,7 +169,7 @@ def test_volcano_is_made_to_look_again_for_a_hyper_node_that_it_lacks(
     if left:
         placed.put(f"{HYPER_NODES}/{TOUCHED}", {"spec": {}})
 
-    handler.on_event(AWARE)
+    handler.on_event(AWARE, Mock())
 
     assert of_cluster(events(capsys))["HyperNodesMissing"] == missing
     touched = [("POST", HYPER_NODES), ("DELETE", f"{HYPER_NODES}/{TOUCHED}")]
@@ -181,7 +181,7 @@ def test_hyper_nodes_are_held_against_the_nodes_that_have_their_labels(
     placed: StubApiServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def missing() -> int:
-        handler.on_event(AWARE)
+        handler.on_event(AWARE, Mock())
         return of_cluster(events(capsys))["HyperNodesMissing"]
 
     put_hyper_node(placed, LAYERS[0], "a", 1)
@@ -204,9 +204,9 @@ def test_services_are_asked_behind_the_api_server_and_have_rates_from_the_second
     event: Any = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "Exporters": None}))
     monkeypatch.setattr(handler, "_earlier", {})
 
-    handler.on_event(event)
+    handler.on_event(event, Mock())
     (first,) = (each for each in events(capsys) if "Service" in each)
-    handler.on_event(event)
+    handler.on_event(event, Mock())
     (second,) = (each for each in events(capsys) if "Service" in each)
 
     assert first["Service"] == "training/chat"
@@ -228,7 +228,7 @@ def test_pods_whose_metrics_are_refused_hold_nothing_up(
     cluster.refuse("GET", "/proxy/metrics", Refusal(403, "pods/proxy is forbidden"))
     event: Any = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "Exporters": None}))
 
-    handler.on_event(event)
+    handler.on_event(event, Mock())
 
     out = capsys.readouterr().out
     assert "pods/proxy is forbidden" in out

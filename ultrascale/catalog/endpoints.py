@@ -31,6 +31,7 @@ Feature = Literal[
     "s3-output",
     "cloudwatch",
     "node-pool-calendars",
+    "ledger",
     "hyperpod",
     "hyperpod-chart",
     "hyperpod-metrics",

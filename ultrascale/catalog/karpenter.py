@@ -106,6 +106,14 @@ REPAIR_BREAKER_PERCENT = 20
 # Source: https://karpenter.sh/v1.15/concepts/nodeclaims/#initialization
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 """Label of each node that Karpenter or EKS Auto Mode launched."""
+RESERVATION_LABELS = (
+    "karpenter.k8s.aws/capacity-reservation-id",
+    "eks.amazonaws.com/capacity-reservation-id",
+)
+"""Labels of nodes whose value is the id of their reservation: Karpenter's, and EKS Auto Mode's.
+
+Source: https://karpenter.sh/docs/tasks/odcrs/
+"""
 INITIALIZED_LABEL = "karpenter.sh/initialized"
 """Its label with ``true``, once start-up taints are gone and all resources are there."""
 UNREGISTERED_TAINT = "karpenter.sh/unregistered"

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, Tag
+from pydantic import BeforeValidator, Field, Tag
 
 from ultrascale.catalog import kubernetes
 from ultrascale.config._base import Model, chosen_by_key
@@ -33,6 +33,29 @@ TrainingPlanArn = Annotated[
         "not the ARN of a training plan",
         "write arn:aws:sagemaker:REGION:ACCOUNT:training-plan/NAME",
     ),
+]
+
+
+_Usd = Annotated[float, Field(ge=0, le=1e12)]
+
+
+class Fee(Model):
+    """Amount paid for the time up to a moment."""
+
+    usd: _Usd
+    """Amount, in US dollars."""
+
+    until: Instant | None = None
+    """End of the time that it pays for, in UTC. Default: `ends`."""
+
+
+def _one_fee(value: object) -> object:
+    return ({"usd": value},) if isinstance(value, int | float | str) else value
+
+
+_Fees = Annotated[
+    tuple[Fee, ...],
+    BeforeValidator(_one_fee, json_schema_input_type=_Usd | list[Fee]),
 ]
 
 
@@ -105,6 +128,11 @@ class CapacityBlock(Reservation):
     others last 1 to 14 days or whole weeks.
     """
 
+    fee: _Fees = ()
+    """Amount paid in advance, in US dollars, by which the ledger prices its hours; after extensions
+    a list of `{until: TIME, usd: AMOUNT}` in their order. Default: unknown.
+    """
+
 
 class TrainingPlan(Model):
     """A SageMaker flexible training plan, already bought."""
@@ -123,6 +151,9 @@ class TrainingPlan(Model):
 
     extended: bool = False
     """The plan was extended after its purchase, so it may last longer than 182 days."""
+
+    fee: _Fees = ()
+    """Amount paid in advance, as for a Capacity Block. Default: SageMaker is asked."""
 
 
 Purchase = Annotated[

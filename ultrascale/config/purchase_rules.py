@@ -35,6 +35,21 @@ def window_has_a_length(purchase: CapacityBlock | TrainingPlan) -> Mistakes:
 
 
 @rule
+def fees_pay_to_the_end(purchase: CapacityBlock | TrainingPlan) -> Mistakes:
+    """Yield fees that leave time of the window without one, or pay for other times."""
+    ends = [fee.until or purchase.ends for fee in purchase.fee]
+    if ends and (ends[-1] != purchase.ends or ends != sorted({*ends}) or ends[0] < purchase.starts):
+        wrong = "its times do not lead from starts to ends, one after the other"
+        yield refuse("fee", wrong, "write the purchase first, and each extension after it")
+
+
+@rule
+def fees_are_in_cents(purchase: CapacityBlock | TrainingPlan) -> Mistakes:
+    if any(round(fee.usd, 2) != fee.usd for fee in purchase.fee):
+        yield refuse("fee", "more exact than a cent", "write the amount that was charged")
+
+
+@rule
 def block_lasts_as_long_as_blocks_do(block: CapacityBlock) -> Mistakes:
     """Yield a window of a length that no block has; a block is sold by days, and starts a day off.
 

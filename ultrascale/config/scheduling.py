@@ -13,6 +13,7 @@ from ultrascale.config._image_names import ImageName
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
+    CostCenter,
     Distinct,
     DnsLabel,
     Quantity,
@@ -114,6 +115,9 @@ class Queue(Model):
 
     capability: Mapping[str, Quantity] = Field(default_factory=dict[str, str])
     """Most that its jobs may use, by resource name. Volcano only. Default: no limit."""
+
+    cost_center: CostCenter | None = None
+    """Account that pays for its jobs, with `observability.ledger`. Default: none."""
 
 
 RendezvousBackend = Literal["static", "c10d", "etcd", "etcd-v2"]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from ultrascale.config._base import Model, Section
-from ultrascale.config._values import dns_label
+from ultrascale.config._values import CostCenter, dns_label
 
 
 class Team(Model):
@@ -14,6 +14,9 @@ class Team(Model):
     # The prefix of a team's namespace takes 12 of a namespace's 63 characters.
     name: Annotated[str, dns_label(51)]
     """Name of the team; its namespace is `hyperpod-ns-NAME`."""
+
+    cost_center: CostCenter | None = None
+    """Account that pays for its jobs, with `observability.ledger`. Default: none."""
 
 
 class Teams(Section):

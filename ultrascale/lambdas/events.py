@@ -37,6 +37,7 @@ class Context(Protocol):
     """The part of Lambda's context object that functions use."""
 
     aws_request_id: str
+    invoked_function_arn: str
 
     def get_remaining_time_in_millis(self) -> int:
         """Return the milliseconds until Lambda ends the function."""
@@ -272,3 +273,4 @@ class FleetInput(TypedDict):
     Topology: FleetTopology
     Exporters: FleetExporters | None
     Services: FleetServices | None
+    Ledger: Mapping[str, object] | None

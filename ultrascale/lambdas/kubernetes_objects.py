@@ -80,10 +80,17 @@ class Affinity(TypedDict, total=False):
     nodeAffinity: NodeAffinity
 
 
+class PodTemplate(TypedDict, total=False):
+    """Template of pods."""
+
+    spec: "Spec"
+
+
 class PodSet(TypedDict, total=False):
     """Pods of one kind, of a Workload."""
 
     count: int
+    template: PodTemplate
 
 
 class NodeTaint(TypedDict):
@@ -106,6 +113,9 @@ class Spec(TypedDict, total=False):
     queueName: str
     members: list[Mapping[str, object]]
     podSets: list[PodSet]
+    active: bool
+    minResources: Mapping[str, str]
+    providerID: str
     taints: list[NodeTaint]
 
 

@@ -24,6 +24,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "nodes_without_topology": ("NodesWithoutTopology", "Count"),
     "hyper_nodes_missing": ("HyperNodesMissing", "Count"),
     "nodes_missing": ("ReservedNodesMissing", "Count"),
+    "ledger_rows": ("LedgerRows", "Count"),
     "spend": ("SpendPerHour", "None"),
     "unpriced_nodes": ("UnpricedNodes", "Count"),
     "nodes_in_recovery": ("HyperPodNodesInRecovery", "Count"),

@@ -36,6 +36,10 @@ DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 JOB_LABEL = object_keys.JOB_LABEL
 CHECK_LABEL = "ultrascale.dev/check"
 """On a check of nodes, and its pods: the kind of check. Kueue's queues let it pass."""
+# On pods of jobs, with a ledger: AWS's split cost allocation data takes them as tags.
+TEAM_LABEL = "ultrascale.dev/team"
+OWN_QUEUE_LABEL = "ultrascale.dev/queue"
+COST_CENTER_LABEL = "ultrascale.dev/cost-center"
 COMPONENT_LABEL = "app.kubernetes.io/component"
 SERVER_LABEL = "ultrascale.dev/server"
 """On a service and its pods: the program that answers, whose metrics are known."""
@@ -73,6 +77,8 @@ AUTOSCALED_TAG = "ultrascale.dev/cluster-autoscaler"
 # Prefix of the tag of resources that a Node Termination Handler drains: `drained_tag` is the key.
 DRAINED_TAG = "ultrascale.dev/termination-handler"
 
+# Placeholder for S3's name of the ledger's bucket.
+LEDGER_BUCKET = "${LEDGER_BUCKET}"
 # Kubernetes group of the function that measures the fleet.
 FLEET_METRICS_GROUP = "ultrascale:fleet-metrics"
 WRITE_CANARY_GROUP = "ultrascale:write-canary"

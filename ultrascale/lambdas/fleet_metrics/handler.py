@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from botocore.session import Session
 
 from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, look_up, tls_context
+from .ledger import record
 from .measures import NODE_TYPE, TEAM, Key, Measures, log_events
 from .nodes import Nodes, measure_missing, measure_nodes
+from .paid import Paid
 from .pods import Readings, ServicePods, measure_pods, measure_queues, measure_services
 from .settings import Exporters, Settings, Topology
 
 if TYPE_CHECKING:
-    from ..events import FleetInput
+    from ..events import Context, FleetInput
     from ..kubernetes_objects import Object
 
 
@@ -183,23 +185,56 @@ _MOST_NAMED = 20  # Nodes that a call names in the log
 _earlier: Readings = {}
 
 
-def on_event(event: "FleetInput", _context: object = None) -> None:
+def on_event(event: "FleetInput", context: "Context") -> None:
     """Write the metrics of one cluster to the log.
 
     Args:
         event: The settings.
+        context: This call.
 
     Raises:
         Exception: Any error. Then no metric is written, which alarms count as a fault.
     """
     settings = Settings.parse(event)
     now = time.time()
-    measures = measure(_kubernetes(settings.cluster), settings, now=now, earlier=_earlier)
+    paid = None if settings.ledger is None else Paid(settings.ledger)
+    api = _kubernetes(settings.cluster)
+    try:
+        _write(measure(api, settings, now=now, earlier=_earlier, paid=paid), settings, now)
+    finally:
+        if paid is not None and paid.is_whole:
+            _record(paid, settings, context, now)
+
+
+def _write(measures: Measures, settings: Settings, now: float) -> None:
     for log_event in log_events(measures, settings, now=now):
         print(json.dumps(log_event, separators=(",", ":")))
 
 
-def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Readings) -> Measures:
+def _record(paid: Paid, settings: Settings, context: "Context", now: float) -> None:
+    """Write the ledger; an alarm takes silence for a fault, and the metrics do not stop."""
+    try:
+        rows = record(paid, settings.cluster, context.invoked_function_arn, now=int(now))
+    except Exception as error:
+        # Reason: whatever it is, the cluster's metrics are worth as much.
+        print(f"the ledger is not written: {error!r}")
+        return
+    if rows is None:
+        print("the ledger is not written: another call was here meanwhile")
+        return
+    measures = Measures()
+    measures.add("ledger_rows", rows, None)
+    _write(measures, settings, now)
+
+
+def measure(
+    api: KubernetesApi,
+    settings: Settings,
+    *,
+    now: float,
+    earlier: Readings,
+    paid: Paid | None = None,
+) -> Measures:
     """Measure a cluster: read every object once, and keep none in memory.
 
     Args:
@@ -207,13 +242,14 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Read
         settings: The cluster.
         now: The time, in seconds since 1970.
         earlier: Readings of services by the call before; this call's readings replace them.
+        paid: The ledger's accelerators, which become whole; None without a ledger.
 
     Raises:
         KubernetesError: The API server refused.
         OSError: The API server could not be reached.
     """
     measures = Measures()
-    nodes = measure_nodes(api.stream("/api/v1/nodes"), settings, measures, now=now)
+    nodes = measure_nodes(api.stream("/api/v1/nodes"), settings, measures, now=now, paid=paid)
     for name, why in islice(nodes.uninitialized.items(), _MOST_NAMED):
         print(f"{name}: not initialized long after it joined, {why}")
     measure_missing(nodes, settings, measures, now=now)
@@ -222,10 +258,16 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Read
     selector = ",".join(f"metadata.namespace!={name}" for name in settings.left_out)
     pods = api.stream("/api/v1/pods", fieldSelector=selector)
     if settings.services is None:
-        measure_pods(pods, nodes, settings, measures)
+        measure_pods(pods, nodes, settings, measures, paid)
+        serving = None
     else:
         serving = ServicePods(settings.services, settings.job_label)
-        measure_pods(serving.among(pods), nodes, settings, measures)
+        measure_pods(serving.among(pods), nodes, settings, measures, paid)
+    if settings.queues is not None:
+        measure_queues(_objects_if_installed(api, settings.queues), settings, measures, paid)
+    if paid is not None:
+        paid.is_whole = True
+    if serving is not None and settings.services is not None:
         later = measure_services(
             serving.found,
             settings.services,
@@ -236,8 +278,6 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Read
         )
         earlier.clear()
         earlier.update(later)
-    if settings.queues is not None:
-        measure_queues(_objects_if_installed(api, settings.queues), settings, measures)
     if settings.topology.hyper_nodes:
         _measure_hyper_nodes(api, settings.topology, nodes, measures)
     if settings.exporters is not None:

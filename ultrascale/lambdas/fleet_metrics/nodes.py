@@ -1,13 +1,15 @@
 """Measures of nodes: accelerators, cost, health and missing nodes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..ledger import CORDONED, JOINING, UNHEALTHY
 from .measures import CAPACITY, NODE_TYPE, Key, Measures, whole
-from .settings import Initialization, Settings
+from .paid import Paid
+from .settings import Initialization, Settings, Topology
 
 if TYPE_CHECKING:
     from ..kubernetes_objects import Object
@@ -40,7 +42,12 @@ class Nodes:
 
 
 def measure_nodes(
-    nodes: "Iterable[Object]", settings: Settings, measures: Measures, *, now: float
+    nodes: "Iterable[Object]",
+    settings: Settings,
+    measures: Measures,
+    *,
+    now: float,
+    paid: Paid | None = None,
 ) -> Nodes:
     """Add up the measures of ``nodes`` one by one, and return the nodes' places.
 
@@ -49,6 +56,7 @@ def measure_nodes(
         settings: The cluster.
         measures: The sums to add to.
         now: The time, in seconds since 1970.
+        paid: The ledger's accelerators, to add the nodes to; None without a ledger.
     """
     places = Nodes()
     # Equal places share one object: a fleet has a hundred thousand nodes.
@@ -66,18 +74,14 @@ def measure_nodes(
         accelerators = _accelerators(node, settings)
         measures.add("nodes", 1, *keys)
         measures.add("accelerators", accelerators, *keys)
-        if why := _missing_start(node, pool, settings.initialization, now):
+        start = settings.initialization
+        age, lack = _age_seconds(node, now), _lack(node, pool, start)
+        if why := lack if age is not None and age >= start.seconds else "":
             places.uninitialized[node["metadata"]["name"]] = why
             measures.add("nodes_not_initialized", 1, None)
         broken = bool(why) or _is_broken(node, settings)
         measures.add("broken_nodes", broken, *keys)
-        if pool in settings.topology.pools and settings.topology.label not in labels:
-            measures.add("nodes_without_topology", 1, None)
-        for label in settings.topology.labels:
-            if label not in labels:
-                # Volcano also leaves such a node out of its network groups.
-                break
-            places.groups[label, labels[label]] += 1
+        _add_topology(labels, pool, settings.topology, places, measures)
         if capacity := labels.get(settings.capacity_label):
             measures.add("nodes", 1, (CAPACITY, capacity))
             keys = (*keys, (CAPACITY, capacity))
@@ -89,6 +93,10 @@ def measure_nodes(
         counts = role == RESERVED and not broken and _is_usable(node, settings)
         if counts:
             places.reserved += accelerators
+        if paid is not None:
+            young = age is not None and age < start.seconds
+            reasons = [*_reasons(node, settings, starts=young and bool(lack), young=young)]
+            paid.add_node(node, accelerators, reasons, settings)
         place = Place(node_type, counts)
         places.places[node["metadata"]["name"]] = kinds.setdefault(place, place)
     return places
@@ -147,19 +155,57 @@ def _add_health(labels: Mapping[str, str], settings: Settings, measures: Measure
 
 def _is_broken(node: "Object", settings: Settings) -> bool:
     """Return whether the kubelet or the node monitoring agent reports the node as broken."""
-    conditions = {
-        condition["type"]: condition["status"] for condition in node["status"].get("conditions", ())
-    }
+    conditions = _conditions(node)
     failed = any(conditions.get(name) == "False" for name in settings.conditions)
     return failed or conditions.get("Ready") != "True"
 
 
-def _missing_start(node: "Object", pool: str, start: Initialization, now: float) -> str:
-    """Return what a node lacks long after it joined; empty if it is young, or takes work."""
+def _conditions(node: "Object") -> Mapping[str, str]:
+    return {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
+
+
+def _reasons(node: "Object", settings: Settings, *, starts: bool, young: bool) -> Iterator[str]:
+    """Yield the reasons of a node's idle accelerators.
+
+    Args:
+        node: The node.
+        settings: The cluster.
+        starts: Whether it lacks what a node has after its start.
+        young: Whether a node of its age may.
+    """
+    labels = node["metadata"].get("labels", {})
+    health = labels.get(settings.health_label, settings.healthy)
+    states = _conditions(node)
+    if health == settings.checking or starts or (young and states.get("Ready") != "True"):
+        yield JOINING
+    elif health != settings.healthy or states.get("Ready") != "True":
+        yield UNHEALTHY
+    if any(states.get(name) == "False" for name in settings.conditions):
+        yield UNHEALTHY
+    if node["spec"].get("unschedulable"):
+        yield CORDONED
+
+
+def _add_topology(
+    labels: Mapping[str, str], pool: str, topology: Topology, places: Nodes, measures: Measures
+) -> None:
+    if pool in topology.pools and topology.label not in labels:
+        measures.add("nodes_without_topology", 1, None)
+    for label in topology.labels:
+        if label not in labels:
+            # Volcano also leaves such a node out of its network groups.
+            break
+        places.groups[label, labels[label]] += 1
+
+
+def _age_seconds(node: "Object", now: float) -> float | None:
+    created = node["metadata"].get("creationTimestamp")
+    return None if created is None else now - datetime.fromisoformat(created).timestamp()
+
+
+def _lack(node: "Object", pool: str, start: Initialization) -> str:
+    """Return what a node lacks to take work; empty if it has all."""
     metadata = node["metadata"]
-    created = metadata.get("creationTimestamp")
-    if created is None or now - datetime.fromisoformat(created).timestamp() < start.seconds:
-        return ""
     for taint in node["spec"].get("taints", ()):
         if taint["key"].endswith(start.taint_suffix) or taint["key"] in start.taints:
             return f"taint {taint['key']}"

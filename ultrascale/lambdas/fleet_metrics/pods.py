@@ -12,6 +12,7 @@ from ..kubernetes import KubernetesError
 from ..serving import Reading, Traffic, read, traffic
 from .measures import NODE_TYPE, QUEUE, SERVICE, TEAM, Key, Measures, whole
 from .nodes import Nodes
+from .paid import Owner, Paid
 from .settings import Services, Settings
 
 if TYPE_CHECKING:
@@ -31,7 +32,11 @@ class _State(IntEnum):
 
 
 def measure_pods(
-    pods: "Iterable[Object]", nodes: Nodes, settings: Settings, measures: Measures
+    pods: "Iterable[Object]",
+    nodes: Nodes,
+    settings: Settings,
+    measures: Measures,
+    paid: Paid | None = None,
 ) -> None:
     """Add up ``pods`` one by one: used and idle accelerators, running and waiting jobs."""
     _make_known(settings, measures)
@@ -51,6 +56,8 @@ def measure_pods(
         running = pod["status"].get("phase") == _RUNNING
         measures.add("running_pods" if running else "pending_pods", 1, *keys)
         job = _job_name(pod, settings)
+        if paid is not None:
+            _add_owner(pod, job[1], requested, settings, paid)
         state = _State(running)
         if job not in jobs or state > jobs[job][0]:
             jobs[job] = (state, keys)
@@ -61,7 +68,52 @@ def measure_pods(
     measures.add("reserved_idle_beside_burst", max(idle, 0) if burst else 0, None)
 
 
-def measure_queues(entries: "Iterable[Object]", settings: Settings, measures: Measures) -> None:
+def _add_owner(pod: "Object", job: str, requested: float, settings: Settings, paid: Paid) -> None:
+    node, metadata = pod["spec"].get("nodeName"), pod["metadata"]
+    if node is None:
+        paid.add_waiting(_usable_pools(pod["spec"], settings))
+        return
+    namespace, labels = metadata.get("namespace", ""), metadata.get("labels", {})
+    queue = next((labels[key] for key in paid.settings.queues if key in labels), "")
+    state = "running" if pod["status"].get("phase") == _RUNNING else "starting"
+    owner = Owner(state, namespace, settings.teams.get(namespace, ""), queue, job)
+    paid.add_pod(node, owner, requested)
+
+
+def _usable_pools(spec: "Spec", settings: Settings) -> Iterator[str]:
+    """Yield the pools that a waiting pod could use."""
+    limits = [each.get("resources", {}).get("limits", {}) for each in spec["containers"]]
+    devices = {name for each in limits for name in each} & settings.accelerators
+    pools, types = (
+        _accepted_values(spec, label) for label in (settings.pool_label, settings.node_type_label)
+    )
+    for pool, offers in settings.initialization.offers.items():
+        if (
+            devices <= {*offers}
+            and (not pools or pool in pools)
+            and (not types or settings.node_types.get(pool) in types)
+        ):
+            yield pool
+
+
+def _add_waiting(entry: "Object", settings: Settings, paid: Paid) -> None:
+    """Add the pools that a waiting entry of a queue could use."""
+    spec = entry["spec"]
+    for role in spec.get("podSets", ()) if spec.get("active", True) else ():
+        pod = role.get("template", {}).get("spec")
+        if pod is not None and _requested_accelerators(pod, settings):
+            paid.add_waiting(_usable_pools(pod, settings))
+    if devices := spec.get("minResources", {}).keys() & settings.parts.keys():
+        one: Container = {"resources": {"limits": dict.fromkeys(devices, "1")}}
+        paid.add_waiting(_usable_pools({"containers": [one]}, settings))
+
+
+def measure_queues(
+    entries: "Iterable[Object]",
+    settings: Settings,
+    measures: Measures,
+    paid: Paid | None = None,
+) -> None:
     """Add up admitted and waiting entries of queues: Kueue's Workloads, Volcano's PodGroups.
 
     Sources:
@@ -79,6 +131,8 @@ def measure_queues(entries: "Iterable[Object]", settings: Settings, measures: Me
         if state is _State.RUNNING and not volcano and _waits_for_lost_pods(status):
             held = sum(role.get("count", 1) for role in entry["spec"].get("podSets", ()))
             measures.add("pods_held", held, None)
+        if paid is not None and state is _State.WAITING:
+            _add_waiting(entry, settings, paid)
         if state is not None and queue:
             measures.add("queue_running" if state else "queue_waiting", 1, (QUEUE, queue))
 

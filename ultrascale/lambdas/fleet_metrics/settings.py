@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..serving import MetricNames
 
@@ -80,6 +80,43 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """A reservation of a pool; tags may name several."""
+
+    pool: str  # The pool
+    purchase: str  # Purchase option
+    id: str  # Its id, or the ARN of a training plan; empty where tags name it
+    tags: Mapping[str, str]  # Its tags
+    type: str  # Instance type by the nodes' label
+    accelerators: int  # Accelerators of an instance
+    # Seconds from the start of the drain to the end; None without a window
+    lead: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerSettings:
+    """The ledger of paid accelerators."""
+
+    bucket: str  # S3's name of its bucket
+    every: int  # Seconds between two measurements
+    accelerators: Mapping[str, int]  # Accelerators of an instance, by its type
+    # Labels of nodes whose value is the id of their reservation
+    labels: Sequence[str]
+    # Reservation of the nodes of a pool without such a label: id, or ARN of a training plan
+    reservations: Mapping[str, str]
+    reserved: Sequence[Reserved]  # What to ask AWS for
+    # Labels of pods whose value is their queue, the first one first
+    queues: Sequence[str]
+
+    @classmethod
+    def parse(cls, event: "Mapping[str, Any]") -> "LedgerSettings":
+        """Return the settings in the input of the schedule."""
+        reserved = [Reserved(**own) for own in event["reserved"]]
+        fields: Mapping[str, Any] = {**event, "reserved": reserved}
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The cluster's settings."""
 
@@ -111,6 +148,7 @@ class Settings:
     windows: Sequence[Window]  # Windows in which nodes are paid for whether they run or not
     initialization: Initialization  # Marks of a node that takes no work yet
     topology: Topology  # Topology label of nodes
+    ledger: LedgerSettings | None  # The ledger of paid accelerators; None without one
 
     @classmethod
     def parse(cls, event: "FleetInput") -> "Settings":
@@ -150,6 +188,7 @@ class Settings:
             ),
             exporters=None if event["Exporters"] is None else _exporters(event["Exporters"]),
             services=None if event["Services"] is None else _services(event["Services"]),
+            ledger=None if event["Ledger"] is None else LedgerSettings.parse(event["Ledger"]),
         )
 
 

@@ -35,6 +35,11 @@ class _Part(Part[FileKeys, Plan]):
         """Return whether CloudWatch's add-on is installed, which brings a monitor of its own."""
         return cluster.section(Observability) is not None
 
+    def labels_owners(self, cluster: config.Cluster) -> bool:
+        """Return whether there is a ledger."""
+        section = cluster.section(Observability)
+        return section is not None and section.ledger is not None
+
     def collects_logs(self, cluster: config.Cluster) -> bool:
         """Return whether Fluent Bit runs on each node."""
         section = cluster.section(Observability)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from ultrascale import config
 from ultrascale.catalog import cloudwatch, eks
 from ultrascale.parts.observability import fleet_metrics
@@ -49,7 +51,7 @@ def fleet_alarms(
             "The function that measures the fleet has written nothing for a while: the dashboard "
             "and the alarms about nodes are blind. Its log says why."
         ),
-        metrics={"m": _count_of_runs(cluster)},
+        metrics={"m": _count_of_runs(cluster, "nodes")},
         comparison="LessThanThreshold",
         threshold=1,
         period_seconds=seconds,
@@ -154,14 +156,25 @@ def _node_metrics(cluster: str, measure: str) -> Mapping[str, MetricPlan]:
     }
 
 
-def _count_of_runs(cluster: str) -> MetricPlan:
-    nodes = metric(cluster, "nodes")
-    return MetricPlan(
-        namespace=nodes.namespace,
-        name=nodes.name,
-        dimensions=nodes.dimensions,
-        statistic="SampleCount",
+def _ledger(cluster: str, seconds: int) -> AlarmPlan:
+    return AlarmPlan(
+        name="ledger",
+        description=(
+            "Nothing was written to the ledger of accelerators for a while: this time will be "
+            "shown as not measured, and no team is charged for it. The log of the function of the "
+            "fleet metrics says why."
+        ),
+        metrics={"m": _count_of_runs(cluster, "ledger_rows")},
+        comparison="LessThanThreshold",
+        threshold=1,
+        period_seconds=seconds,
+        periods=_SILENT_MINUTES * 60 // seconds,
+        missing_is_wrong=True,
     )
+
+
+def _count_of_runs(cluster: str, measure: str) -> MetricPlan:
+    return replace(metric(cluster, measure), statistic="SampleCount")
 
 
 # --- Messages to the alarm topic: alarms, events, and reservations that end soon ------------------
@@ -180,13 +193,16 @@ def plan_alerts(
     *,
     lustre: Sequence[LustrePlan],
     watches: Sequence[Watch],
+    with_ledger: bool = False,
 ) -> AlertsPlan:
     """Return the alerts to ``alarms.email``."""
+    seconds = fleet_metrics.seconds_between(pools)
     return AlertsPlan(
         email=alarms.email,
         topic=names.alarm_topic(cluster.name),
         alarms=(
             *fleet_alarms(cluster.name, pools, watches),
+            *((_ledger(cluster.name, seconds),) if with_ledger else ()),
             *control_plane_alarms(cluster.name, cluster.kubernetes),
             *(_free_capacity(system) for system in lustre),
         ),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ultrascale import config
 from ultrascale.catalog import addons, eks, karpenter, kubernetes, mountpoint, prices
 from ultrascale.core.table import all_parts
-from ultrascale.parts.observability.model import FleetMetricsPlan
+from ultrascale.parts.observability.model import FleetMetricsPlan, LedgerPlan
 from ultrascale.plan import names, retention
 from ultrascale.plan.metrics import METRICS, NAMESPACE
 from ultrascale.plan.model import (
@@ -46,14 +46,20 @@ _NO_PLACES = PlacedNodes(pools=(), effect="")
 
 
 def plan_fleet_metrics(
-    cluster: config.Cluster, pools: Sequence[PoolPlan], watches: Sequence[Watch]
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    watches: Sequence[Watch],
+    ledger: LedgerPlan | None,
 ) -> FleetMetricsPlan:
     """Return the function that measures ``cluster``."""
     queued, placed = queued_objects(watches), placed_nodes(watches)
     scraped = [name for watch in watches if watch.scraped for name in watch.scraped.namespaces]
     of_teams = {name for watch in watches for name in watch.teams}
     return FleetMetricsPlan(
-        input=_input(cluster, pools, watches),
+        input={
+            **_input(cluster, pools, watches),
+            "Ledger": None if ledger is None else ledger.input,
+        },
         group=names.FLEET_METRICS_GROUP,
         queue_kinds={} if queued is None else {queued.group: queued.kind},
         service_namespaces=tuple(name for name in scraped if name not in of_teams),

@@ -10,6 +10,7 @@ from ultrascale.plan.model import (
     AddonPlan,
     AlarmPlan,
     AlarmTopicPlan,
+    BucketPlan,
     EventPlan,
     FunctionPlan,
     GraphPlan,
@@ -48,6 +49,15 @@ class AlertsPlan(Frozen):
     alarms: tuple[AlarmPlan, ...]  # Alarms beside those of parts of the cluster
     events: tuple[EventPlan, ...]  # Events
     reminders: tuple[ReminderPlan, ...]  # Reminders
+
+
+class LedgerPlan(Frozen):
+    """The ledger of accelerators that are paid for."""
+
+    bucket: BucketPlan  # Its bucket
+    reads_reservations: bool  # Whether a pool has a reservation of EC2
+    training_plans: tuple[str, ...]  # ARNs of training plans
+    input: Mapping[str, object]  # Settings of the function that writes it
 
 
 class FleetMetricsPlan(FunctionPlan):
@@ -96,6 +106,7 @@ class Plan(PlannedPart):
     written_logs: tuple[str, ...]  # Log groups that it writes to
     log_retention_days: int  # Retention of these log groups, in days
     fleet_metrics: FleetMetricsPlan  # The function that measures the fleet
+    ledger: LedgerPlan | None  # The ledger that it writes; None without one
     # Measurement of the latency of writes, with its objective; None leaves it out.
     write_latency: WriteLatencyPlan | None
     dashboard: tuple[SectionPlan, ...]  # Sections of the dashboard; empty leaves it out
@@ -113,8 +124,8 @@ class Plan(PlannedPart):
 
     @property
     def features(self) -> Sequence[Feature]:
-        """The agents, which call CloudWatch."""
-        return ("cloudwatch",)
+        """The agents, which call CloudWatch, and the ledger."""
+        return ("cloudwatch",) if self.ledger is None else ("cloudwatch", "ledger")
 
     @property
     def identities(self) -> Sequence[str]:

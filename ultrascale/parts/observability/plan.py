@@ -8,6 +8,7 @@ from ultrascale.core.table import all_parts
 from ultrascale.parts.observability import fleet_metrics
 from ultrascale.parts.observability.alerts import plan_alerts
 from ultrascale.parts.observability.dashboard import Dashboard
+from ultrascale.parts.observability.ledger import plan_ledger
 from ultrascale.parts.observability.model import Plan
 from ultrascale.parts.observability.section import Observability
 from ultrascale.parts.observability.services import watch_services
@@ -155,6 +156,7 @@ def plan_observability(cluster: config.Cluster, stated: Observability, core: Clu
     lustre, slo = core.storage.lustre, stated.write_latency_slo
     watches = _watches(cluster, pools, core.services)
     insights = plan_scale(cluster).measured_nodes == "all"
+    ledger = plan_ledger(cluster, stated.ledger, pools, fleet_metrics.seconds_between(pools))
     dashboard = Dashboard(
         cluster, pools, lustre=lustre, watches=watches, slo=slo, insights=insights
     )
@@ -168,12 +170,20 @@ def plan_observability(cluster: config.Cluster, stated: Observability, core: Clu
         ),
         written_logs=log_groups(cluster.name, logs=stated.container_logs),
         log_retention_days=retention.LOG_DAYS,
-        fleet_metrics=fleet_metrics.plan_fleet_metrics(cluster, pools, watches),
+        fleet_metrics=fleet_metrics.plan_fleet_metrics(cluster, pools, watches, ledger),
+        ledger=ledger,
         write_latency=None if slo is None else plan_write_latency(cluster.name, slo),
         dashboard=dashboard.sections() if stated.dashboards else (),
         alerts=None
         if stated.alarms is None
-        else plan_alerts(cluster, stated.alarms, pools, lustre=lustre, watches=watches),
+        else plan_alerts(
+            cluster,
+            stated.alarms,
+            pools,
+            lustre=lustre,
+            watches=watches,
+            with_ledger=ledger is not None,
+        ),
     )
 
 

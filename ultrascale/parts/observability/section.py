@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ultrascale import config
-from ultrascale.catalog import prices
+from ultrascale.catalog import prices, regions
 from ultrascale.plan.rules import rule as plan_rule
 from ultrascale.plan.stack_sizes import most, too_many
 
@@ -25,6 +25,19 @@ class WriteLatencySlo(config.Section):
 
     goal_percent: Annotated[float, Field(ge=1, lt=100)]
     """Share of good writes over the last seven days, in percent."""
+
+
+class Ledger(config.Section):
+    """Record of the owner, or the reason without one, of each accelerator that is paid for."""
+
+    # A closed month is read until the bill of the next one is final.
+    keep_days: Annotated[int, Field(ge=62, le=3_650)] = 400
+    """Days that its rows are kept."""
+
+    readers: config.Distinct[config.RoleArn] = ()
+    """ARNs of IAM roles, of other accounts too, that may read it. Default: roles of the account, by
+    their own policies.
+    """
 
 
 class Observability(config.Section):
@@ -49,6 +62,9 @@ class Observability(config.Section):
 
     Default: no objective.
     """
+
+    ledger: Ledger | None = None
+    """Record in S3 of who uses the accelerators that are paid for. Default: none."""
 
 
 class FileKeys(config.Section):
@@ -86,6 +102,16 @@ def nobody_hears_of_the_end(
         "observability.alarms.email"
     )
     yield config.note("purchase", text)
+
+
+@config.rule
+def readers_are_of_the_partition(ledger: Ledger, identity: config.Identity) -> config.Mistakes:
+    partition = regions.lookup_region(identity.region).partition
+    for number, arn in enumerate(ledger.readers):
+        if arn.split(":")[1] != partition:
+            wrong = f"a role outside partition {partition} of {identity.region}"
+            todo = f"write arn:{partition}:iam::ACCOUNT:role/NAME"
+            yield config.refuse(f"readers.{number}", wrong, todo)
 
 
 @plan_rule

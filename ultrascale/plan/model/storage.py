@@ -120,6 +120,9 @@ class BucketPlan(Frozen):
     unfinished_upload_days: int  # Retention of the parts of an unfinished upload, in days
     access: Access  # Rights of mounting pods on its objects
     bucket_name: str  # Placeholder for S3's name of it in ``dist/``
+    # Prefixes of objects that are deleted, with the days that they are kept
+    kept: tuple[tuple[str, int], ...] = ()
+    readers: tuple[str, ...] = ()  # ARNs of roles that its policy lets read it
 
 
 class ExistingBucketPlan(Frozen):

@@ -1,0 +1,267 @@
+"""The ledger of accelerators, by the real function against an API server and S3 over HTTP."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from threading import Barrier
+from typing import Any
+
+import boto3
+import pytest
+from hypothesis import given, settings
+
+from tests.support.ledger_aws import LedgerAws, running_aws
+from tests.support.ledger_call import call
+from tests.support.ledger_life import (
+    DAY,
+    EVENT,
+    EVERY,
+    GPUS,
+    MIDNIGHT,
+    RESERVATION,
+    START,
+    Life,
+    Work,
+    expected,
+    lives,
+)
+from tests.support.soak import LONG
+from tests.support.stub_api_http import serve
+from tests.support.stub_api_server import Refusal, StubApiServer
+from ultrascale.lambdas.fleet_metrics import ledger as ledger_module
+from ultrascale.lambdas.kubernetes import KubernetesError
+from ultrascale.lambdas.ledger import STATE, Row, Share, file_key, split
+from ultrascale.lambdas.ledger_state import State, open_rows
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[tuple[StubApiServer, LedgerAws]]:
+    server = StubApiServer(token=None)
+    with pytest.MonkeyPatch.context() as patch, serve(server), running_aws() as aws:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        # A client takes longer than a call.
+        patch.setattr(ledger_module, "boto3", type("", (), {"client": cache(boto3.client)}))
+        yield server, aws
+
+
+def rows(aws: LedgerAws) -> list[Row]:
+    state = State.parse(aws.objects[STATE])
+    return [*aws.rows(), *open_rows(state, aws.objects)]
+
+
+def shares(aws: LedgerAws) -> list[Share]:
+    found = rows(aws)
+    known: Any = {row["reservation"]: row for row in found if row["kind"] == "reservation"}
+    days = (MIDNIGHT - DAY, MIDNIGHT)
+    return [share for day in days for share in split(found, day, day + DAY, known)]
+
+
+def owners(found: list[Share]) -> Counter[tuple[str, ...]]:
+    sums: Counter[tuple[str, ...]] = Counter()
+    for each in found:
+        who = each.namespace or each.reason
+        sums[each.reservation, who] += int(each.n) * (each.end - each.start)
+    return +sums
+
+
+def live(life: Life, server: StubApiServer, aws: LedgerAws, now: int) -> None:
+    life.show(server, now)
+    aws.reservations = [life.reservation()]
+    call(EVENT, server.url, now)
+
+
+@settings(max_examples=10_000 if LONG else 25)
+@given(life=lives())
+def test_each_bought_second_has_one_owner_or_one_reason(
+    world: tuple[StubApiServer, LedgerAws], life: Life
+) -> None:
+    server, aws = world
+    aws.objects.clear()
+    for now in life.samples:
+        live(life, server, aws, now)
+
+    found = shares(aws)
+    sums = owners(found)
+    assert sums == +expected(life)
+    low, high = (min(max(at, START), life.samples[-1]) for at in life.window)
+    paid = sum(amount for (pays, _), amount in sums.items() if pays)
+    assert paid == life.bought * GPUS * (high - low)
+    for team in ("training", "notebooks"):
+        own = [work for work in life.work if work.namespace == team]
+        truth = sum(work.gpus * life.seconds(work) for work in own)
+        had = sum(amount for (_, who), amount in sums.items() if who == team)
+        unseen = len(life.missed) * EVERY
+        assert abs(had - truth) <= sum(work.gpus * (2 * EVERY + unseen) for work in own)
+
+
+# --- Calls that die, meet, or are refused ---------------------------------------------------------
+
+# Something ends at each call.
+_TIMES = [MIDNIGHT - 90 + EVERY * number for number in range(5)]
+_SPANS = [(START, at + 1) for at in _TIMES]
+BUSY = Life(
+    bought=2,
+    window=(_TIMES[0], MIDNIGHT + 3_600),
+    nodes=((START, MIDNIGHT + 3_600), (START, MIDNIGHT + 3_600)),
+    broken=((0, 0), (0, 0)),
+    cordoned=((0, 0), (0, 0)),
+    work=tuple(Work(number % 2, span, 1, "training", 0) for number, span in enumerate(_SPANS)),
+    waits=(0, 0),
+    calls=tuple(_TIMES),
+)
+_FILE = file_key("2026-12-03", _TIMES[1])
+
+
+def in_child(server: StubApiServer, now: int) -> subprocess.Popen[bytes]:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.ledger_call"], stdin=subprocess.PIPE
+    )
+    assert child.stdin is not None
+    child.stdin.write(json.dumps({"event": EVENT, "url": server.url, "now": now}).encode())
+    child.stdin.close()
+    return child
+
+
+def missed(*calls: int) -> Counter[tuple[str, ...]]:
+    return expected(replace(BUSY, missed=frozenset(_TIMES[number] for number in calls)))
+
+
+@pytest.mark.parametrize(
+    ("when", "key", "lost"),
+    [
+        ("before", STATE, True),
+        ("after", STATE, False),
+        ("before", _FILE, False),
+        ("after", _FILE, False),
+    ],
+)
+def test_a_call_that_dies_loses_nothing_but_its_own_measurement(
+    world: tuple[StubApiServer, LedgerAws], when: str, key: str, lost: bool
+) -> None:
+    server, aws = world
+    aws.objects.clear()
+    live(BUSY, server, aws, _TIMES[0])
+    BUSY.show(server, _TIMES[1])
+    child = in_child(server, _TIMES[1])
+
+    def kill(method: str, written: str) -> int | None:
+        if method == "GET" or not written.startswith(key):
+            return None
+        child.kill()
+        child.wait()
+        return 503
+
+    if when == "before":
+        aws.on_request = kill
+    else:
+        aws.on_written = lambda written: kill("PUT", written)
+    assert child.wait(timeout=60) == -signal.SIGKILL
+    aws.on_request, aws.on_written = _nothing, lambda _key: None
+    for now in _TIMES[2:]:
+        live(BUSY, server, aws, now)
+    assert owners(shares(aws)) == missed(*([1] if lost else []))
+
+
+def _nothing(_method: str, _key: str) -> int | None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("method", "key", "status", "lost"),
+    [
+        ("PUT", STATE, 412, True),
+        ("PUT", STATE, 503, True),
+        ("PUT", _FILE, 503, False),
+        ("GET", STATE, 0, True),
+        ("GET", STATE, 503, True),
+        ("POST", "DescribeCapacityReservations", 503, True),
+    ],
+)
+def test_a_call_that_aws_refuses_loses_nothing_but_its_own_measurement(
+    world: tuple[StubApiServer, LedgerAws],
+    capsys: pytest.CaptureFixture[str],
+    method: str,
+    key: str,
+    status: int,
+    lost: bool,
+) -> None:
+    server, aws = world
+    aws.objects.clear()
+    for number, now in enumerate(_TIMES):
+        if number == 1:
+            aws.on_request = lambda asked, name: (
+                status if (asked, name[: len(key)]) == (method, key) else None
+            )
+        live(BUSY, server, aws, now)
+        aws.on_request = _nothing
+        # The metrics do not stop; the alarm counts the calls that wrote the ledger.
+        out = capsys.readouterr().out
+        assert '"AcceleratorsInUse"' in out
+        assert ('"LedgerRows"' in out) == (number != 1)
+    assert owners(shares(aws)) == missed(*([1] if lost else []))
+
+
+def test_two_calls_at_once_count_no_second_twice(world: tuple[StubApiServer, LedgerAws]) -> None:
+    server, aws = world
+    aws.objects.clear()
+    live(BUSY, server, aws, _TIMES[0])
+    BUSY.show(server, _TIMES[1])
+    both = Barrier(2)
+
+    def meet(method: str, key: str) -> None:
+        if (method, key) == ("PUT", STATE):
+            both.wait(60)
+
+    aws.on_request = meet
+    children = [in_child(server, _TIMES[1] + late) for late in (0, 3)]
+    assert [child.wait(60) for child in children] == [0, 0]
+    aws.on_request = _nothing
+    for now in _TIMES[2:]:
+        live(BUSY, server, aws, now)
+    sums = owners(shares(aws))
+    assert sum(sums.values()) == 2 * GPUS * (_TIMES[-1] - _TIMES[0])
+    assert abs(sums[RESERVATION, "training"] - missed()[RESERVATION, "training"]) <= 3 * len(_TIMES)
+
+
+def test_a_clock_that_goes_back_counts_no_second_twice(
+    world: tuple[StubApiServer, LedgerAws],
+) -> None:
+    server, aws = world
+    aws.objects.clear()
+    for now in (*_TIMES[:3], _TIMES[1] + 7, *_TIMES[3:]):
+        live(BUSY, server, aws, now)
+    assert owners(shares(aws)) == missed()
+
+
+def test_a_lost_state_costs_what_was_open_and_counts_no_second_twice(
+    world: tuple[StubApiServer, LedgerAws],
+) -> None:
+    server, aws = world
+    aws.objects.clear()
+    for number, now in enumerate(_TIMES):
+        if number == 3:
+            del aws.objects[STATE]
+        live(BUSY, server, aws, now)
+    sums, whole = owners(shares(aws)), missed()
+    assert sum(sums.values()) == 2 * GPUS * (_TIMES[-1] - _TIMES[0])
+    assert sums[RESERVATION, "training"] < whole[RESERVATION, "training"]
+    assert sums[RESERVATION, "not measured"] > whole[RESERVATION, "not measured"]
+
+
+def test_a_cluster_that_refuses_is_not_measured(world: tuple[StubApiServer, LedgerAws]) -> None:
+    server, aws = world
+    aws.objects.clear()
+    for number, now in enumerate(_TIMES):
+        if number == 2:
+            server.refuse("GET", "/api/v1/pods$", Refusal(403, times=1))
+            with pytest.raises(KubernetesError):
+                live(BUSY, server, aws, now)
+        else:
+            live(BUSY, server, aws, now)
+    assert owners(shares(aws)) == missed(2)

@@ -1,0 +1,187 @@
+"""The life of a cluster with a Capacity Block, second by second, and who had its accelerators."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import yaml
+from hypothesis import strategies as st
+
+from tests.support.fleet import node, pod, pool
+from tests.support.folders import ROOT
+from tests.support.ledger_aws import BUCKET
+from tests.support.observability_plans import of, planned
+from tests.support.stub_api_server import StubApiServer
+
+DOCUMENT: dict[str, Any] = {
+    **yaml.safe_load((ROOT / "clusters" / "mixed-capacity.yaml").read_text()),
+    "observability": {"ledger": {}},
+    "scheduling": {},
+}
+PLAN = planned(DOCUMENT)
+_SENT: Any = of(PLAN).fleet_metrics.input
+_LEDGER: Any = {**_SENT["Ledger"], "bucket": BUCKET}
+EVENT: Any = json.loads(json.dumps({**_SENT, "Exporters": None, "Ledger": _LEDGER}))
+(_OWN,) = (own for own in EVENT["Ledger"]["reserved"] if own["pool"] == "gpu-block-mng")
+# Short enough for a life of twenty minutes; nodes of a block drain 40 minutes before its end.
+assert _OWN["lead"] == 2_400
+_OWN["lead"] = LEAD = 400
+BLOCK, RESERVATION = pool(PLAN, "gpu-block-mng"), "cr-0bbbbbbbbbbbbbbb2"
+GPUS, EVERY, DAY = 8, 60, 86_400
+MIDNIGHT = int(datetime(2026, 12, 4, tzinfo=UTC).timestamp())
+START, END = MIDNIGHT - 600, MIDNIGHT + 600
+_TEAMS = ("training", "notebooks")
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A pod."""
+
+    node: int
+    span: Span
+    gpus: int
+    namespace: str
+    starting: int  # Seconds until it runs
+
+
+@dataclass(frozen=True)
+class Life:
+    """Events, in seconds since 1970; a node is broken or cordoned for a while."""
+
+    bought: int
+    window: Span
+    nodes: tuple[Span, ...]
+    broken: tuple[Span, ...]
+    cordoned: tuple[Span, ...]
+    work: tuple[Work, ...]
+    waits: Span
+    missed: frozenset[int] = field(default_factory=frozenset[int])
+    calls: tuple[int, ...] = tuple(range(START, END + 1, EVERY))
+
+    @property
+    def samples(self) -> list[int]:
+        """The times of the calls; the last one is the end."""
+        return [at for at in self.calls if at not in self.missed]
+
+    def seconds(self, work: Work) -> int:
+        """Return how long a pod had its accelerators."""
+        start, end = zip(work.span, self.nodes[work.node], strict=True)
+        return max(0, min(end) - max(start))
+
+    def owners(self, seen: int, now: int) -> Counter[tuple[str, ...]]:
+        """Return who has the accelerators at ``now``, as far as a look at ``seen`` shows it.
+
+        Times of the reservation are known to the second.
+        """
+        found: Counter[tuple[str, ...]] = Counter()
+        there = [i for i, span in enumerate(self.nodes) if _within(seen, span)]
+        paid, drained = _within(now, self.window), now >= self.window[1] - LEAD
+        if paid:
+            came = any(
+                _within(at, span) for span in self.nodes for at in self.samples if at <= seen
+            )
+            reason = "drain" if drained else "missing" if came else "window start"
+            found[RESERVATION, reason] += max(self.bought - len(there), 0) * GPUS
+        for place, i in enumerate(there):
+            pays = RESERVATION if paid and place < self.bought else ""
+            left = GPUS
+            for work in self.work:
+                if work.node == i and _within(seen, work.span):
+                    found[pays, work.namespace] += work.gpus
+                    left -= work.gpus
+            reason = "job waits" if _within(seen, self.waits) else "no job"
+            reason = "cordoned" if _within(seen, self.cordoned[i]) else reason
+            reason = "unhealthy" if _within(seen, self.broken[i]) else reason
+            found[pays, "drain" if drained and pays else reason] += left
+        return found
+
+    def show(self, server: StubApiServer, now: int) -> None:
+        """Let an API server have what is there."""
+        server.objects.clear()
+        for i, span in enumerate(self.nodes):
+            if _within(now, span):
+                made = node(f"n{i}", BLOCK, ready=not _within(now, self.broken[i]))
+                made["spec"] = {
+                    "providerID": f"aws:///us-east-2c/i-{i:08x}",
+                    "unschedulable": _within(now, self.cordoned[i]),
+                }
+                server.put(f"/api/v1/nodes/n{i}", made)
+        for number, work in enumerate(self.work):
+            if _within(now, work.span) and _within(now, self.nodes[work.node]):
+                runs = now >= work.span[0] + work.starting
+                made = pod(
+                    f"p{number}",
+                    f"n{work.node}",
+                    asks=str(work.gpus),
+                    namespace=work.namespace,
+                    job=f"job-{number}",
+                    phase="Running" if runs else "Pending",
+                )
+                server.put(f"/api/v1/namespaces/{work.namespace}/pods/p{number}", made)
+        if _within(now, self.waits):
+            server.put("/api/v1/namespaces/training/pods/w", pod("w", asks="1"))
+
+    def reservation(self) -> dict[str, Any]:
+        """Return the reservation as EC2 describes it."""
+        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in self.window)
+        return {
+            "capacityReservationId": RESERVATION,
+            "reservationType": "capacity-block",
+            "instanceType": "p5.48xlarge",
+            "totalInstanceCount": self.bought,
+            "availableInstanceCount": 0,
+            "state": "active",
+            "startDate": start,
+            "endDate": end,
+        }
+
+
+def expected(life: Life) -> Counter[tuple[str, ...]]:
+    """Return accelerator-seconds until the last call: each call holds until the next one."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for before, after in pairwise(life.samples):
+        held = before + EVERY if after - before > 1.5 * EVERY else after
+        for now in range(before, after):
+            if now < held:
+                found += life.owners(before, now)
+            elif _within(now, life.window):
+                found[RESERVATION, "not measured"] += life.bought * GPUS
+    return found
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> Life:
+    """Draw a life of twenty minutes around midnight."""
+    moments = st.integers(START, END)
+
+    def span() -> Span:
+        first, last = sorted((draw(moments), draw(moments)))
+        return first, last
+
+    nodes = [span() for _ in range(draw(st.integers(0, 3)))]
+    work: list[Work] = []
+    for place, _ in enumerate(nodes):
+        for _ in range(draw(st.integers(0, 2))):
+            # Two pods of one node fit beside each other.
+            asks, starting = draw(st.integers(1, GPUS // 2)), draw(st.integers(0, 120))
+            work.append(Work(place, span(), asks, draw(st.sampled_from(_TEAMS)), starting))
+    calls = range(START + EVERY, END, EVERY)
+    return Life(
+        bought=draw(st.integers(1, 3)),
+        window=span(),
+        nodes=tuple(nodes),
+        broken=tuple(span() for _ in nodes),
+        cordoned=tuple(span() for _ in nodes),
+        work=tuple(work),
+        waits=span(),
+        missed=frozenset(draw(st.lists(st.sampled_from(calls), max_size=4))),
+    )
+
+
+def _within(now: int, span: Span) -> bool:
+    return span[0] <= now < span[1]

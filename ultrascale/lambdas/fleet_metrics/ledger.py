@@ -1,0 +1,201 @@
+"""The ledger in S3: open intervals of nodes and reservations, and files of those that ended.
+
+The object of the open intervals holds the rows that its writing ends as well, and is written on
+condition that nobody wrote it since it was read: this one write counts or does not. The files
+follow from it, so that whoever reads it next writes those that are missing, with the same rows.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.exceptions import ClientError
+
+from ..ledger import STATE, VERSION, encode, file_key
+from ..ledger_state import State, advance
+from .paid import Paid
+from .settings import LedgerSettings, Reserved
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sagemaker import SageMakerClient
+
+
+# --- Reservations ---------------------------------------------------------------------------------
+
+
+_Value = dict[str, object]
+
+
+def reserved(settings: LedgerSettings) -> Iterator[tuple[str, _Value]]:
+    """Yield the reservations of the pools and their training plans, with rows without times.
+
+    Raises:
+        ClientError: AWS refused.
+    """
+    plans = [own for own in settings.reserved if own.id.startswith("arn:")]
+    if others := [own for own in settings.reserved if own not in plans]:
+        ec2 = boto3.client("ec2")
+        pages = ec2.get_paginator("describe_capacity_reservations").paginate()
+        matches = [
+            (own, match)
+            for page in pages
+            for match in page["CapacityReservations"]
+            for own in others
+            if _is_of(match, own)
+        ]
+        fees: Mapping[str, _Value] = {}
+        if any(own.lead is not None for own, _ in matches):
+            fees = _extension_fees(ec2)
+        for own, match in matches:
+            name = match["CapacityReservationId"]
+            counts = match["TotalInstanceCount"], match["AvailableInstanceCount"]
+            times = match.get("StartDate"), match.get("EndDate")
+            value = _value(own, name, match["InstanceType"], match["State"], counts, times)
+            yield name, {**value, "fee": fees.get(name)}
+    for own in plans:
+        yield own.id, _training_plan(boto3.client("sagemaker"), own)
+
+
+def _is_of(match: "CapacityReservationTypeDef", own: Reserved) -> bool:
+    if own.id:
+        return match["CapacityReservationId"] == own.id
+    tags = {tag["Key"]: tag["Value"] for tag in match.get("Tags", ())}
+    is_block = match.get("ReservationType") == "capacity-block"
+    return own.tags.items() <= tags.items() and is_block == (own.lead is not None)
+
+
+def _value(
+    own: Reserved,
+    name: str,
+    type: str,
+    state: str,
+    counts: tuple[int, int],
+    times: tuple[datetime | None, datetime | None],
+) -> _Value:
+    start, end = times
+    window = None
+    if own.lead is not None and start is not None and end is not None:
+        window = [int(start.timestamp()), int(end.timestamp())]
+    return {
+        "kind": "reservation",
+        "reservation": name,
+        "pool": own.pool,
+        "type": type,
+        "purchase": own.purchase,
+        "accelerators": own.accelerators,
+        "bought": counts[0],
+        "available": counts[1],
+        "state": state,
+        "window": window,
+        "usable": None if window is None else window[1] - (own.lead or 0),
+    }
+
+
+def _extension_fees(ec2: "EC2Client") -> Mapping[str, _Value]:
+    """Return the fee of the last extension of each Capacity Block that has one."""
+    pages = ec2.get_paginator("describe_capacity_block_extension_history").paginate()
+    paid = [
+        (each["CapacityBlockExtensionEndDate"], each["CapacityReservationId"], each["UpfrontFee"])
+        for page in pages
+        for each in page["CapacityBlockExtensions"]
+        if each["CapacityBlockExtensionStatus"] == "payment-succeeded"
+    ]
+    return {name: {"usd": usd, "until": int(end.timestamp())} for end, name, usd in sorted(paid)}
+
+
+def _training_plan(sagemaker: "SageMakerClient", own: Reserved) -> _Value:
+    answer = sagemaker.describe_training_plan(TrainingPlanName=own.id.rpartition("/")[2])
+    counts = answer["TotalInstanceCount"], answer["AvailableInstanceCount"]
+    times = answer["StartTime"], answer["EndTime"]
+    value = _value(own, own.id, own.type, answer["Status"], counts, times)
+    return {**value, "fee": {"usd": answer["UpfrontFee"], "until": int(times[1].timestamp())}}
+
+
+# --- Objects of S3 --------------------------------------------------------------------------------
+
+
+def record(paid: Paid, cluster: str, function: str, *, now: int) -> int | None:
+    """Write a measurement; return the number of rows that it ended, None if another ran at once.
+
+    Args:
+        paid: The accelerators.
+        cluster: Name of the cluster.
+        function: ARN of this function.
+        now: Time of the measurement, in seconds since 1970.
+
+    Raises:
+        ClientError: AWS refused.
+        ValueError: A newer function wrote the ledger.
+    """
+    settings = paid.settings
+    bucket = _Bucket(boto3.client("s3"), settings, cluster, function)
+    held, etag = bucket.read()
+    if held is not None:
+        # Those of an earlier call, which may have died before it wrote them.
+        bucket.write_files(held)
+    state = advance(held, _values(paid, held), now, settings.every)
+    if state is None or not bucket.write(STATE, state.text(), etag):
+        return None
+    bucket.write_files(state)
+    return sum(map(len, state.ended.values()))
+
+
+def _values(paid: Paid, held: State | None) -> dict[str, str]:
+    values = dict(paid.values())
+    joined = paid.reservations()
+    for name, value in reserved(paid.settings):
+        key = f"reservation/{name}"
+        earlier = None if held is None else held.running.get(key)
+        started = name in joined or (earlier is not None and json.loads(earlier[1])["started"])
+        values[key] = json.dumps({**value, "started": started}, separators=(",", ":"))
+    return values
+
+
+class _Bucket:
+    def __init__(
+        self, s3: "S3Client", settings: LedgerSettings, cluster: str, function: str
+    ) -> None:
+        self._s3 = s3
+        self._name = settings.bucket
+        _, _, _, region, account, *_ = function.split(":")
+        self._head = {
+            "v": VERSION,
+            "kind": "file",
+            "cluster": cluster,
+            "region": region,
+            "account": account,
+            "every": settings.every,
+        }
+
+    def read(self) -> tuple[State | None, str | None]:
+        """Return the state with its entity tag; None without any."""
+        try:
+            answer = self._s3.get_object(Bucket=self._name, Key=STATE)
+        except self._s3.exceptions.NoSuchKey:
+            return None, None
+        return State.parse(answer["Body"].read()), answer["ETag"]
+
+    def write_files(self, state: State) -> None:
+        """Write the files of a state's rows that are not there."""
+        for day, rows in state.ended.items():
+            head = {**self._head, "day": day, "seq": state.at}
+            body = encode([json.dumps(head, separators=(",", ":")), *rows])
+            self.write(file_key(day, state.at), body, None)
+
+    def write(self, key: str, body: bytes, etag: str | None) -> bool:
+        """Write an object in place of that with the tag, or of none; return whether it did."""
+        condition: Mapping[str, Any] = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
+        try:
+            self._s3.put_object(Bucket=self._name, Key=key, Body=body, **condition)
+        except ClientError as error:
+            answer = error.response.get("ResponseMetadata", {})
+            if answer.get("HTTPStatusCode") != HTTPStatus.PRECONDITION_FAILED:
+                raise
+            return False
+        return True

@@ -1,0 +1,138 @@
+"""Owners of a cluster's accelerators, and the reasons of idle ones, at one moment."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from sys import intern
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..ledger import JOB_WAITS, JOINING, NO_JOB, UNHEALTHY, first_reason
+from .settings import LedgerSettings, Settings
+
+if TYPE_CHECKING:
+    from ..kubernetes_objects import Object
+
+_ZONE_LABEL = "topology.kubernetes.io/zone"
+# The last part of a node's provider id; on HyperPod more stands before it.
+_INSTANCE = re.compile(r"i-[0-9a-f]+$")
+_PLACES = 4  # Of fractions, where pods share a Neuron device
+
+
+class Owner(NamedTuple):
+    """The user of accelerators."""
+
+    state: str  # `running` or `starting`
+    namespace: str
+    team: str
+    queue: str
+    job: str
+
+
+class _Node(NamedTuple):
+    instance: str
+    type: str
+    pool: str
+    zone: str
+    purchase: str
+    reservation: str
+    accelerators: int
+    failed: int  # Accelerators that it has and does not offer
+    reasons: tuple[str, ...]  # What holds of its idle accelerators
+
+
+class Paid:
+    """Accelerators of nodes with their owners; collected from streams of nodes, pods and jobs.
+
+    Attributes:
+        is_whole: Whether the streams were read to their ends.
+        settings: The settings of the ledger.
+    """
+
+    def __init__(self, settings: LedgerSettings) -> None:
+        self.settings = settings
+        self.is_whole = False
+        self._nodes: dict[str, _Node] = {}
+        self._used: dict[str, dict[Owner, float]] = {}
+        self._wanted: set[str] = set()  # Pools that waiting jobs could use
+        self._owners: dict[Owner, Owner] = {}
+
+    def add_node(
+        self, node: "Object", offered: int, reasons: Sequence[str], cluster: Settings
+    ) -> None:
+        """Add a node, with the accelerators that it offers and what holds of idle ones."""
+        labels = node["metadata"].get("labels", {})
+        type, pool, zone, purchase = (
+            intern(labels.get(label, ""))
+            for label in (
+                cluster.instance_type_label,
+                cluster.pool_label,
+                _ZONE_LABEL,
+                cluster.capacity_label,
+            )
+        )
+        whole = max(offered, self.settings.accelerators.get(type, 0))
+        if not whole:
+            return
+        own = self.settings.labels
+        named = next((labels[label] for label in own if label in labels), None)
+        instance = _INSTANCE.search(node["spec"].get("providerID", ""))
+        self._nodes[node["metadata"]["name"]] = _Node(
+            instance[0] if instance else "",
+            type,
+            pool,
+            zone,
+            purchase,
+            intern(self.settings.reservations.get(pool, "") if named is None else named),
+            whole,
+            whole - offered,
+            tuple(reasons),
+        )
+
+    def add_pod(self, node: str, owner: Owner, amount: float) -> None:
+        """Add a pod on ``node``."""
+        used = self._used.setdefault(node, {})
+        owner = self._owners.setdefault(owner, owner)
+        used[owner] = used.get(owner, 0) + amount
+
+    def add_waiting(self, pools: Iterable[str]) -> None:
+        """Add a job that waits and could use ``pools``."""
+        self._wanted.update(pools)
+
+    def reservations(self) -> set[str]:
+        """Return the reservations with a node."""
+        return {node.reservation for node in self._nodes.values()}
+
+    def values(self) -> Iterator[tuple[str, str]]:
+        """Yield each node with its row's text, without the times."""
+        for name, node in self._nodes.items():
+            row = {
+                "kind": "node",
+                "node": name,
+                **node._asdict(),
+                "parts": [*self._parts(node, self._used.get(name, {}))],
+            }
+            del row["failed"], row["reasons"]
+            yield name, json.dumps(row, separators=(",", ":"))
+
+    def _parts(self, node: _Node, used: Mapping[Owner, float]) -> Iterator[Mapping[str, object]]:
+        left: float = node.accelerators
+        for owner, amount in sorted(used.items()):
+            # Pods that end may hold more for a moment.
+            if taken := _number(min(amount, left)):
+                yield {"n": taken, **owner._asdict()}
+            left -= taken
+        failed = 0 if UNHEALTHY in node.reasons or JOINING in node.reasons else node.failed
+        for amount, reasons in (
+            (min(failed, left), (UNHEALTHY,)),
+            (left - min(failed, left), (*node.reasons, self._demand(node.pool))),
+        ):
+            if idle := _number(amount):
+                yield {"n": idle, "state": "idle", "reason": first_reason(reasons)}
+
+    def _demand(self, pool: str) -> str:
+        return JOB_WAITS if pool in self._wanted else NO_JOB
+
+
+def _number(amount: float) -> float:
+    rounded = round(amount, _PLACES)
+    return int(rounded) if rounded == int(rounded) else rounded
