@@ -190,6 +190,10 @@ class Part(Generic[SectionT_co, PlanT_co]):
         """Return whether it reads the Neuron devices of every node, which only one reader may."""
         return False
 
+    def labels_owners(self, cluster: "config.Cluster") -> bool:
+        """Return whether pods of jobs say who pays for their nodes, by labels."""
+        return False
+
     def collects_logs(self, cluster: "config.Cluster") -> bool:
         """Return whether its collector of pods' logs runs on each node, on the node's network."""
         return False

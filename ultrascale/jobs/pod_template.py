@@ -117,7 +117,7 @@ def pod_template(
     }
     return {
         "metadata": {
-            "labels": {**labels(plan), **_queue(plan), **(extra_labels or {})},
+            "labels": {**labels(plan), **_queue(plan), **plan.owner, **(extra_labels or {})},
             **({"annotations": annotations} if annotations else {}),
         },
         "spec": {

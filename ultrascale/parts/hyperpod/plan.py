@@ -221,6 +221,7 @@ def _team(cluster: config.Cluster, governance: TaskGovernance, team: Team) -> Te
         nodes=nodes,
         sharing=_sharing(team),
         borrow_limit_percent=team.borrow_limit_percent,
+        cost_center=team.cost_center,
     )
 
 

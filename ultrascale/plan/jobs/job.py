@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ultrascale import config
 from ultrascale.core.table import all_parts
 from ultrascale.documents import JsonObject
-from ultrascale.plan import capacity
+from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import nodes, queueing, service, train
 from ultrascale.plan.jobs.controllers import INDEXED, JobController, controller_of
 from ultrascale.plan.jobs.deadline import with_deadline
@@ -77,6 +77,12 @@ def _retries(job: config.BatchJob, controller: JobController, pools: Sequence[Po
 # --- Plan of a job on the cluster that it runs in -------------------------------------------------
 
 
+_ROLLS = (
+    "Its pods say by labels who pays for them, as observability.ledger asks: a service that runs "
+    "without them, or with others, replaces its pods once."
+)
+
+
 def plan_job(request: JobRequest) -> JobPlan:
     """Plan a job without mistakes, on a tier where `tiers.needs_one`.
 
@@ -97,7 +103,27 @@ def plan_job(request: JobRequest) -> JobPlan:
     for part in all_parts():
         plan = part.with_checks(request, plan)
     plan = replace(plan, launches=launches, patch=_patch(request.job))
+    if any(part.labels_owners(request.cluster) for part in all_parts()):
+        plan = _with_owner(plan, request)
     return with_deadline(plan, request.job, controller_of(request))
+
+
+def _with_owner(plan: JobPlan, request: JobRequest) -> JobPlan:
+    """Return a job whose pods say who pays: AWS's split cost data takes their labels as tags."""
+    team, queue = request.team, plan.queue
+    if plan.local_queue is not None:
+        queue = plan.local_queue.name
+    stated = {own.name: own.cost_center for own in request.cluster.scheduling.queues}
+    labels = {
+        names.TEAM_LABEL: request.namespace if team is None else team.name,
+        names.OWN_QUEUE_LABEL: queue,
+        names.COST_CENTER_LABEL: stated.get(queue or "") if team is None else team.cost_center,
+    }
+    notes = plan.notes
+    if isinstance(request.job, config.ServiceJob):
+        notes = (*notes, _ROLLS)
+    owner = {key: value for key, value in labels.items() if value is not None}
+    return replace(plan, owner=owner, notes=notes)
 
 
 def _patch(job: config.Job) -> Mapping[str, JsonObject]:

@@ -41,6 +41,7 @@ class TeamPlan(Frozen):
     sharing: Sharing  # Whether it lends its idle nodes, and borrows those of others
     # Most that it borrows beyond its own nodes; None unless it borrows.
     borrow_limit_percent: int | None
+    cost_center: str | None = None  # Account that pays for its jobs; None where none is stated
 
 
 class LocalQueuePlan(Frozen):
@@ -295,6 +296,8 @@ class JobPlan(Frozen):
     checkpoints: CheckpointPlan | None = None
     gate: GatePlan | None = None  # Checks of nodes before it is sent; None: none
     check: str | None = None  # Checks of nodes that it makes; None where it is a job of its own
+    # Labels of its pods that say who pays for their nodes.
+    owner: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def pod(self) -> PodPlan:

@@ -1,0 +1,148 @@
+"""The ledger's plan: what the function asks AWS, its bucket, its rights, and labels of pods."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.assembly import synthesize
+from tests.support.folders import ROOT
+from tests.support.jobs import CPU_POOL, DEV, SERVICE, having, job_cluster, make_job, prepared
+from tests.support.ledger_life import DOCUMENT, PLAN
+from tests.support.observability_plans import HYBRID, of, planned
+from ultrascale.plan.network.endpoints import features_of
+
+LEDGER: Any = {"observability": {"ledger": {}}}
+READER = "arn:aws:iam::444455556666:role/Finance"
+OWNER = [f"ultrascale.dev/{name}" for name in ("team", "queue", "cost-center")]
+
+
+def sent(cluster: Any) -> Any:
+    return json.loads(json.dumps(of(cluster).fleet_metrics.input))["Ledger"]
+
+
+def test_each_pool_that_is_paid_for_names_its_reservation() -> None:
+    ledger = sent(PLAN)
+    found = {own["pool"]: own for own in ledger["reserved"]}
+    assert {name: own["id"] or own["tags"] for name, own in found.items()} == {
+        "gpu-reserved-block": "cr-0aaaaaaaaaaaaaaa1",
+        "gpu-reserved-odcr": {"team": "inference"},
+        "gpu-block-mng": "cr-0bbbbbbbbbbbbbbb2",
+        "trn-block-asg": "cr-0ccccccccccccccc3",
+        "gpu-odcr-mng": "cr-0ddddddddddddddd4",
+    }
+    # Drains 40 minutes before the end of a block; a reservation without a window has none.
+    assert {own["lead"] for own in found.values()} == {2_400, None}
+    assert found["trn-block-asg"]["accelerators"] == ledger["accelerators"]["trn2.48xlarge"] == 16
+    assert "m7g.2xlarge" not in ledger["accelerators"]
+    assert "ledger" in features_of(PLAN)
+
+
+def test_a_training_plan_is_asked_from_sagemaker_and_nothing_from_ec2() -> None:
+    cluster = planned({**HYBRID, "observability": {"ledger": {}}})
+    ledger = of(cluster).ledger
+    assert ledger is not None
+    (own,) = sent(cluster)["reserved"]
+    assert own["id"] == ledger.training_plans[0]
+    assert own["type"].startswith("ml.")
+    assert own["lead"] == 3_600
+    assert not ledger.reads_reservations
+
+
+def test_a_cluster_without_accelerators_renders_no_ledger() -> None:
+    cluster = planned(job_cluster(CPU_POOL, scheduling=None, **LEDGER))
+    assert of(cluster).ledger is None
+    assert sent(cluster) is None
+    assert of(planned(DOCUMENT | {"observability": {}})).ledger is None
+
+
+def test_the_bucket_outlives_the_cluster_and_the_function_has_no_more_rights(
+    tmp_path: Path,
+) -> None:
+    document = DOCUMENT | {"observability": {"ledger": {"readers": [READER]}, "alarms": EMAIL}}
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(document))
+    template: Any = synthesize(file, tmp_path, validated=False).templates["observability"]
+    found = {name: body for name, body in template["Resources"].items()}
+    (bucket,) = (body for body in found.values() if body["Type"] == "AWS::S3::Bucket")
+    (policy,) = (body for body in found.values() if body["Type"] == "AWS::S3::BucketPolicy")
+    assert {bucket["UpdateReplacePolicy"], policy["UpdateReplacePolicy"]} == {"Retain"}
+    assert {bucket["DeletionPolicy"], policy["DeletionPolicy"]} == {"RetainExceptOnCreate"}
+    assert bucket["Properties"]["VersioningConfiguration"] == {"Status": "Enabled"}
+    # The state, which is written each minute, never expires.
+    expiring = [
+        (rule["Prefix"], rule["ExpirationInDays"])
+        for rule in bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+        if "ExpirationInDays" in rule
+    ]
+    assert expiring == [("ledger/day=", 400)]
+    allowed = [
+        (statement["Action"], statement["Principal"]["AWS"])
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
+    ]
+    assert allowed == [("s3:ListBucket", READER), ("s3:GetObject", READER)]
+    (rights,) = (
+        body["Properties"]["PolicyDocument"]["Statement"]
+        for name, body in found.items()
+        if name.startswith("FleetMetricsRoleDefaultPolicy")
+    )
+    actions = {
+        a for s in rights for a in ([s["Action"]] if isinstance(s["Action"], str) else s["Action"])
+    }
+    assert actions - {"eks:DescribeCluster", "logs:CreateLogStream", "logs:PutLogEvents"} == {
+        "s3:ListBucket",
+        "s3:GetObject",
+        "s3:PutObject",
+        "kms:Decrypt",
+        "kms:GenerateDataKey",
+        "ec2:DescribeCapacityReservations",
+        "ec2:DescribeCapacityBlockExtensionHistory",
+    }
+    alarms = [
+        body["Properties"] for body in found.values() if body["Type"] == "AWS::CloudWatch::Alarm"
+    ]
+    (silent,) = (each for each in alarms if each["AlarmName"] == "mixed-capacity-ledger")
+    assert (silent["MetricName"], silent["TreatMissingData"]) == ("LedgerRows", "breaching")
+
+
+EMAIL = {"email": "ana@example.com"}
+QUEUES = {"queueing": "volcano", "queues": [{"name": "applied", "cost_center": "4711"}]}
+
+
+def pods(found: Any) -> list[dict[str, str]]:
+    """Return the labels of all templates of pods."""
+    if isinstance(found, list | tuple):
+        return [each for item in found for each in pods(item)]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(found, dict):
+        return []
+    own = [found["metadata"]["labels"]] if "containers" in found.get("spec", {}) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
+    return [*own, *(each for item in found.values() for each in pods(item))]  # pyright: ignore[reportUnknownVariableType]
+
+
+@pytest.mark.parametrize("job", [make_job(queue="applied"), SERVICE, DEV])
+def test_pods_say_who_pays_for_their_nodes_only_with_a_ledger(job: Any) -> None:
+    cluster = job_cluster(scheduling=QUEUES)
+    labelled, plain = (
+        prepared(having(each, job), job["name"]) for each in (cluster | LEDGER, cluster)
+    )
+    assert pods(labelled.objects)
+    for own in pods(labelled.objects):
+        named = [own.get(key) for key in OWNER]
+        queue = ["applied", "4711"] if job is not SERVICE else [None, None]
+        assert named == ["training", *queue]
+    assert not any({*OWNER} & own.keys() for own in pods(plain.objects))
+    rolls = [note for note in labelled.notes if "observability.ledger" in note]
+    assert bool(rolls) == (job is SERVICE)
+
+
+def test_a_team_of_task_governance_pays_by_its_own_cost_center() -> None:
+    document: Any = yaml.safe_load((ROOT / "clusters" / "hybrid-hyperpod.yaml").read_text())
+    governance = document["hyperpod"]["task_governance"]
+    governance["teams"][0]["cost_center"] = "4711"
+    team = governance["teams"][0]["name"]
+    job = make_job(team=team, pool="hyperpod", priority="high")
+    (own, *_) = pods(prepared(document | LEDGER, job).objects)
+    assert [own.get(key) for key in OWNER] == [team, f"hyperpod-ns-{team}-localqueue", "4711"]
