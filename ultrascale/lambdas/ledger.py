@@ -9,7 +9,8 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from io import BytesIO
+from itertools import islice, pairwise
 from typing import Literal, NamedTuple, NotRequired, TypedDict
 
 VERSION = 1
@@ -19,6 +20,7 @@ PREFIX = "ledger/"
 STATE = f"{PREFIX}state.json.gz"
 """Key of the object with the open intervals."""
 DAY = 86_400
+_LINES = 1_000
 
 NOT_MEASURED = "not measured"
 DRAIN = "drain"
@@ -135,9 +137,14 @@ def file_key(day: str, seq: int) -> str:
     return f"{PREFIX}day={day}/{seq}.json.gz"
 
 
-def encode(lines: Iterable[str]) -> bytes:
+def encode(lines: Iterator[str]) -> bytes:
     """Return a file of ``lines``; the same lines give the same bytes."""
-    return gzip.compress("".join(f"{line}\n" for line in lines).encode(), 6, mtime=0)
+    found = BytesIO()
+    with gzip.GzipFile(fileobj=found, mode="wb", compresslevel=6, mtime=0) as file:
+        # A part at a time: all rows of a large fleet would fill the memory.
+        while part := "".join(f"{line}\n" for line in islice(lines, _LINES)):
+            file.write(part.encode())
+    return found.getvalue()
 
 
 def decode(data: bytes) -> tuple[FileRow, list[Row]]:

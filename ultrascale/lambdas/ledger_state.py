@@ -2,10 +2,11 @@
 
 import gzip
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 
-from .ledger import DAY, VERSION, Row, day_of, file_key
+from .ledger import DAY, VERSION, Row, day_of, encode, file_key
 
 # A measurement holds until the next one; where that is missing, for the usual time alone.
 _LONGEST = 1.5
@@ -17,17 +18,21 @@ class State:
     """The ledger at the last measurement."""
 
     at: int  # Time of the measurement
-    ended: Mapping[str, list[str]]  # Rows that it ended, by day
+    ended: dict[str, list[str]]  # Rows that it ended, by day
     # Start and text of each open interval, by the node's name, or "reservation/" and its id
-    running: Mapping[str, tuple[int, str]]
+    running: dict[str, tuple[int, str]]
 
     def text(self) -> bytes:
         """Return the state as an object of S3."""
+        return encode(self._lines())
+
+    def _lines(self) -> Iterator[str]:
         head = {"v": VERSION, "kind": "state", "at": self.at}
-        lines = [json.dumps({**head, "ended": {day: len(own) for day, own in self.ended.items()}})]
-        lines += [row for rows in self.ended.values() for row in rows]
-        lines += [f"{start} {key} {value}" for key, (start, value) in self.running.items()]
-        return gzip.compress("\n".join(lines).encode(), 6, mtime=0)
+        yield json.dumps({**head, "ended": {day: len(own) for day, own in self.ended.items()}})
+        for rows in self.ended.values():
+            yield from rows
+        for key, (start, value) in self.running.items():
+            yield f"{start} {key} {value}"
 
     @classmethod
     def parse(cls, text: bytes) -> "State":
@@ -36,7 +41,7 @@ class State:
         Raises:
             ValueError: A newer function wrote it.
         """
-        lines = iter(gzip.decompress(text).decode().split("\n"))
+        lines = (line.decode().rstrip("\n") for line in gzip.GzipFile(fileobj=BytesIO(text)))
         head = json.loads(next(lines))
         if head["v"] != VERSION:
             raise ValueError(f"a ledger of format {head['v']}: this function writes {VERSION}")
@@ -48,12 +53,15 @@ class State:
         return cls(head["at"], ended, running)
 
 
-def advance(state: State | None, values: Mapping[str, str], now: int, every: int) -> State | None:
+def advance(
+    state: State | None, values: Iterable[tuple[str, str]], now: int, every: int
+) -> State | None:
     """Return the state after a measurement; None if a later one is there.
 
     Args:
-        state: The state before; None without any: the day up to ``now`` is not measured.
-        values: Rows without times of what is there, by their keys in the state.
+        state: The state before, which loses its intervals: a fleet of them would fill the memory
+            twice; None without any: the day up to ``now`` is not measured.
+        values: Keys in the state of what is there, with its row without times.
         now: Time of the measurement.
         every: Seconds between two measurements.
     """
@@ -67,17 +75,22 @@ def advance(state: State | None, values: Mapping[str, str], now: int, every: int
         held = now if now - state.at <= _LONGEST * every else state.at + every
     ended: dict[str, list[str]] = {}
     running: dict[str, tuple[int, str]] = {}
-    for key, (start, value) in state.running.items():
-        goes_on = held == now and values.get(key) == value
-        for day, row in _rows(value, start, midnight if goes_on else held):
+
+    def end(value: str, start: int, until: int) -> None:
+        for day, row in _rows(value, start, until):
             ended.setdefault(day, []).append(row)
-        if goes_on:
-            running[key] = (max(start, midnight), value)
-    for day, row in _rows(_GAP, held, now):
-        ended.setdefault(day, []).append(row)
-    for key, value in values.items():
-        if key not in running:
+
+    for key, value in values:
+        start, before = state.running.pop(key, (now, value))
+        if held == now and value == before:
+            end(before, start, midnight)
+            running[key] = (max(start, midnight), before)
+        else:
+            end(before, start, held)
             running[key] = (now, value)
+    for start, before in state.running.values():
+        end(before, start, held)
+    end(_GAP, held, now)
     return State(now, ended, running)
 
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from http import HTTPStatus
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -139,6 +140,7 @@ def record(paid: Paid, cluster: str, function: str, *, now: int) -> int | None:
     if held is not None:
         # Those of an earlier call, which may have died before it wrote them.
         bucket.write_files(held)
+        held.ended.clear()
     state = advance(held, _values(paid, held), now, settings.every)
     if state is None or not bucket.write(STATE, state.text(), etag):
         return None
@@ -146,15 +148,14 @@ def record(paid: Paid, cluster: str, function: str, *, now: int) -> int | None:
     return sum(map(len, state.ended.values()))
 
 
-def _values(paid: Paid, held: State | None) -> dict[str, str]:
-    values = dict(paid.values())
+def _values(paid: Paid, held: State | None) -> Iterator[tuple[str, str]]:
     joined = paid.reservations()
+    yield from paid.values()
     for name, value in reserved(paid.settings):
         key = f"reservation/{name}"
         earlier = None if held is None else held.running.get(key)
         started = name in joined or (earlier is not None and json.loads(earlier[1])["started"])
-        values[key] = json.dumps({**value, "started": started}, separators=(",", ":"))
-    return values
+        yield key, json.dumps({**value, "started": started}, separators=(",", ":"))
 
 
 class _Bucket:
@@ -185,7 +186,7 @@ class _Bucket:
         """Write the files of a state's rows that are not there."""
         for day, rows in state.ended.items():
             head = {**self._head, "day": day, "seq": state.at}
-            body = encode([json.dumps(head, separators=(",", ":")), *rows])
+            body = encode(chain([json.dumps(head, separators=(",", ":"))], rows))
             self.write(file_key(day, state.at), body, None)
 
     def write(self, key: str, body: bytes, etag: str | None) -> bool:

@@ -103,13 +103,14 @@ class Paid:
         return {node.reservation for node in self._nodes.values()}
 
     def values(self) -> Iterator[tuple[str, str]]:
-        """Yield each node with its row's text, without the times."""
-        for name, node in self._nodes.items():
+        """Yield each node with its row's text, without the times, and forget it."""
+        for name in [*self._nodes]:
+            node = self._nodes.pop(name)
             row = {
                 "kind": "node",
                 "node": name,
                 **node._asdict(),
-                "parts": [*self._parts(node, self._used.get(name, {}))],
+                "parts": [*self._parts(node, self._used.pop(name, {}))],
             }
             del row["failed"], row["reasons"]
             yield name, json.dumps(row, separators=(",", ":"))
