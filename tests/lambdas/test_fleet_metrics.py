@@ -16,7 +16,6 @@ from tests.support.fleet import node, pod, pool
 from tests.support.folders import ROOT
 from tests.support.observability_plans import HYBRID_PLAN, of
 from ultrascale import plan
-from ultrascale.catalog.prices import on_demand
 from ultrascale.lambdas.fleet_metrics.measures import Key, Measures, log_events, whole
 from ultrascale.lambdas.fleet_metrics.nodes import measure_missing, measure_nodes
 from ultrascale.lambdas.fleet_metrics.pods import measure_pods, measure_queues
@@ -327,15 +326,16 @@ def test_a_job_waits_on_the_side_that_it_asks_for(spec: dict[str, Any], side: Ke
     assert waiting == {key: float(key == side) for key in (RESERVED, BURST, SPOT)}
 
 
-def test_spend_is_the_sum_of_list_prices_and_hyperpods_types_have_ec2s() -> None:
-    prices = on_demand("us-east-1", ["p4d.24xlarge", "p4de.24xlarge"])
-    measures = measure(reserved("h1"), on_demand_node("d1"), spot("s1"))
-    assert measures.get("spend", RESERVED) == prices["p4de.24xlarge"]
-    assert measures.get("spend") == prices["p4de.24xlarge"] + 2 * prices["p4d.24xlarge"]
+def test_spend_is_the_sum_of_prices_as_bought() -> None:
+    rates = {"hyperpod": 40.5, "eks-on-demand": 21.0, "eks-spot": 8.0}
+    nodes = reserved("h1"), on_demand_node("d1"), spot("s1")
+    measures = measure(*nodes, settings=parsed(Rates=rates))
+    assert measures.get("spend", RESERVED) == 40.5
+    assert measures.get("spend") == 40.5 + 21.0 + 8.0
 
 
 def test_a_node_without_a_price_is_counted_and_never_free() -> None:
-    measures = measure(system("s1"), system("s2"), settings=parsed(Prices={}))
+    measures = measure(system("s1"), system("s2"), settings=parsed(Rates={}))
     assert measures.get("unpriced_nodes") == 2
     assert measures.get("spend") is None
     assert measures.get("spend", ("NodeType", "system")) is None

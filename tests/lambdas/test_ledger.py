@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from threading import Barrier
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -46,7 +47,8 @@ def world() -> Iterator[tuple[StubApiServer, LedgerAws]]:
         for name, value in aws.environment.items():
             patch.setenv(name, value)
         # A client takes longer than a call.
-        patch.setattr(ledger_module, "boto3", type("", (), {"client": cache(boto3.client)}))
+        client: Any = boto3.client
+        patch.setattr(ledger_module, "boto3", SimpleNamespace(client=cache(client)))
         yield server, aws
 
 

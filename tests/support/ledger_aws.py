@@ -27,7 +27,7 @@ class LedgerAws:
     reservations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     extensions: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     on_request: Callable[[str, str], int | None] = lambda _method, _key: None
-    on_written: Callable[[str], None] = lambda _key: None
+    on_written: Callable[[str], object] = lambda _key: None
     lock: Lock = field(default_factory=Lock)
 
     @property
@@ -51,11 +51,11 @@ class LedgerAws:
         return [row for key in by_time for row in decode(self.objects[key])[1]]
 
 
-def _xml(name: str, value: object) -> str:
-    if isinstance(value, list):
-        value = "".join(_xml("item", item) for item in value)  # pyright: ignore[reportUnknownVariableType]
-    elif isinstance(value, dict):
-        value = "".join(_xml(key, item) for key, item in value.items())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+def _xml(name: str, value: Any) -> str:
+    if type(value).__name__ == "list":
+        value = "".join(_xml("item", item) for item in value)
+    elif type(value).__name__ == "dict":
+        value = "".join(_xml(key, item) for key, item in value.items())
     return f"<{name}>{value}</{name}>"
 
 

@@ -265,7 +265,7 @@ class FleetInput(TypedDict):
     Parts: Mapping[str, float]
     Teams: Mapping[str, str]
     LeftOut: list[str]
-    Prices: Mapping[str, float]
+    Rates: Mapping[str, float]
     Queues: str | None
     QueueNames: list[str]
     Windows: list[FleetWindow]

@@ -114,12 +114,13 @@ QUEUES = {"queueing": "volcano", "queues": [{"name": "applied", "cost_center": "
 
 def pods(found: Any) -> list[dict[str, str]]:
     """Return the labels of all templates of pods."""
-    if isinstance(found, list | tuple):
-        return [each for item in found for each in pods(item)]  # pyright: ignore[reportUnknownVariableType]
-    if not isinstance(found, dict):
+    kind = type(found).__name__
+    if kind in ("list", "tuple"):
+        return [each for item in found for each in pods(item)]
+    if kind != "dict":
         return []
-    own = [found["metadata"]["labels"]] if "containers" in found.get("spec", {}) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
-    return [*own, *(each for item in found.values() for each in pods(item))]  # pyright: ignore[reportUnknownVariableType]
+    labels = [found["metadata"]["labels"]] if "containers" in found.get("spec", {}) else []
+    return [*labels, *(each for item in found.values() for each in pods(item))]
 
 
 @pytest.mark.parametrize("job", [make_job(queue="applied"), SERVICE, DEV])

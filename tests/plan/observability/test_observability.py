@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -20,8 +21,8 @@ from tests.support.observability_plans import (
     of,
     planned,
 )
-from tests.support.pools import make_document
-from ultrascale.catalog import addons, cloudwatch, prices
+from tests.support.pools import SYSTEM_POOL, make_document, pool_document
+from ultrascale.catalog import addons, cloudwatch
 from ultrascale.errors import ConfigError
 from ultrascale.lambdas.fleet_metrics.handler import measure_gpus
 from ultrascale.lambdas.fleet_metrics.measures import Measures, log_events
@@ -36,10 +37,12 @@ from ultrascale.lambdas.fleet_metrics.pods import (
 from ultrascale.lambdas.fleet_metrics.settings import Settings
 from ultrascale.lambdas.write_canary.handler import Counts
 from ultrascale.lambdas.write_canary.handler import Settings as CanarySettings
+from ultrascale.parts.observability import fleet_metrics
 from ultrascale.parts.observability.model import Plan
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.metrics import NAMESPACE
 from ultrascale.plan.model import MetricPlan, PoolPlan
+from ultrascale.plan.needs.pools import PerNode
 from ultrascale.plan.needs.services import plan_service_needs
 
 each_cluster = pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
@@ -171,25 +174,38 @@ def test_both_sides_and_every_team_are_on_the_dashboard() -> None:
         *("GPU utilization by side", "GPU utilization by team", "Jobs by side", "Jobs by team"),
         *("Queues", "Reserved accelerators that idle, and burst nodes"),
         "Hours of reserved accelerators lost",
-        "Spend rate by node type, at On-Demand prices",
+        "Spend rate by node type, as bought",
         *("HyperPod node health", "EFA, average node", "Throughput of training"),
         "Free capacity of training",
     }
     # It says when the plan ends, and what spend assumes.
     assert "| hyperpod | 2026-12-01 11:30 | 2027-01-05 10:30 | 2027-01-05 11:30 |" in introduction
-    assert "On-Demand at the prices of 2026-07-20" in introduction
+    assert "at the price list of 2026-07-20" in introduction
+    assert "No price of hyperpod is known" in introduction
 
 
 def test_a_region_without_prices_shows_no_spend_of_nought(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(region: str, instance_types: Iterable[str]) -> Mapping[str, float]:
-        return {}
-
-    monkeypatch.setattr(prices, "on_demand", unknown)
+    nothing = Mock(return_value=PerNode(value=None, words="no price is known"))
+    monkeypatch.setattr(fleet_metrics, "price_as_bought", nothing)
     cluster = neuron()
 
     titles = [graph.title for section in of(cluster).dashboard for graph in section.graphs]
     assert not [title for title in titles if "pend" in title.split()[0]]
-    assert "no price list of us-west-2" in of(cluster).dashboard[0].text
+    assert "No price of system, train is known" in of(cluster).dashboard[0].text
+
+
+def test_a_fee_is_spread_over_all_nodes_and_the_whole_window() -> None:
+    purchase = {
+        "option": "capacity-block",
+        "reservation": "cr-0123456789abcdef0",
+        "starts": "2026-12-01T11:30:00Z",
+        "ends": "2026-12-15T11:30:00Z",
+        "fee": [{"until": "2026-12-08T11:30:00Z", "usd": 300_000.5}, {"usd": 100_000}],
+    }
+    block = pool_document(purchase=purchase, nodes={"max": 8})
+    cluster = planned(make_document(pools=[SYSTEM_POOL, block], observability={}))
+    rates: Any = of(cluster).fleet_metrics.input["Rates"]
+    assert rates["train"] == 400_000.5 / (8 * 14 * 24)
 
 
 def matches(term: Mapping[str, Any], node_labels: Mapping[str, str]) -> bool:

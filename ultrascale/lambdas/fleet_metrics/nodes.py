@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 RESERVED = "reserved"
 BURST = "burst"
-# Prefix of HyperPod's instance types, which are EC2's types otherwise.
-_TYPE_PREFIX = "ml."
 
 
 class Place(NamedTuple):
@@ -85,7 +83,10 @@ def measure_nodes(
         if capacity := labels.get(settings.capacity_label):
             measures.add("nodes", 1, (CAPACITY, capacity))
             keys = (*keys, (CAPACITY, capacity))
-        _add_spend(labels, settings, measures, keys)
+        if (rate := settings.rates.get(pool)) is None:
+            measures.add("unpriced_nodes", 1, None)
+        else:
+            measures.add("spend", rate, *keys)
         _add_health(labels, settings, measures)
         role = labels.get(settings.role_label)
         if role == BURST:
@@ -131,18 +132,6 @@ def _accelerators(node: "Object", settings: Settings) -> int:
     """Return the number of a node's accelerators that pods can use: failed devices do not count."""
     amounts = node["status"].get("allocatable", {})
     return sum(whole(amounts[name]) for name in settings.accelerators & amounts.keys())
-
-
-def _add_spend(
-    labels: Mapping[str, str], settings: Settings, measures: Measures, keys: Iterable[Key]
-) -> None:
-    """Add a node's hourly price; count the node instead if no price is known."""
-    instance_type = labels.get(settings.instance_type_label, "").removeprefix(_TYPE_PREFIX)
-    price = settings.prices.get(instance_type)
-    if price is None:
-        measures.add("unpriced_nodes", 1, None)
-    else:
-        measures.add("spend", price, *keys)
 
 
 def _add_health(labels: Mapping[str, str], settings: Settings, measures: Measures) -> None:

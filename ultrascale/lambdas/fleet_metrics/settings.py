@@ -140,7 +140,7 @@ class Settings:
     parts: Mapping[str, float]
     teams: Mapping[str, str]  # Team of each namespace that has one
     left_out: Sequence[str]  # Namespaces without accelerators, whose pods are not read
-    prices: Mapping[str, float]  # Price of an hour by instance type, where it is known
+    rates: Mapping[str, float]  # Price of a node-hour by pool, where it is known
     queues: str | None  # Path of the list of queued entries; None without queues
     queue_names: Sequence[str]  # The queues
     exporters: Exporters | None  # The GPU exporters; None without our own
@@ -174,7 +174,7 @@ class Settings:
             parts=event["Parts"],
             teams=event["Teams"],
             left_out=event["LeftOut"],
-            prices=event["Prices"],
+            rates=event["Rates"],
             queues=event["Queues"],
             queue_names=event["QueueNames"],
             windows=[_window(window) for window in event["Windows"]],

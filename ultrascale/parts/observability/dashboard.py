@@ -51,6 +51,7 @@ class Dashboard:
         self._teams = fleet_metrics.teams(cluster, watches)
         self._team_names = tuple(dict.fromkeys(self._teams.values()))
         self._node_types = fleet_metrics.node_types(pools)
+        self._rates = fleet_metrics.rates(cluster, pools)
 
     def sections(self) -> tuple[SectionPlan, ...]:
         """Return its sections; one without anything in the cluster is left out."""
@@ -77,24 +78,20 @@ class Dashboard:
         return "\n".join(lines)
 
     def _spend_notes(self) -> Iterator[str]:
-        if not self._priced():
+        unknown = [name for name in dict.fromkeys(pool.pool for pool in self._pools)]
+        unknown = [name for name in unknown if name not in self._rates]
+        if self._rates:
             yield (
-                f"There is no price list of {self._cluster.region} with its types, so no spend is "
-                "shown. "
-                "What a pool costs is in Cost Explorer by its tags."
+                "Spend takes the nodes of a pool as they were bought: at `purchase.fee`, spread "
+                "over all nodes and the whole window, or at the price list of "
+                f"{prices.seen(self._cluster.region):%Y-%m-%d}, the dearest type; Spot costs less "
+                "than On-Demand, which stands for it."
             )
-            return
-        region = self._cluster.region
-        yield (
-            f"Spend takes every node for On-Demand at the prices of {prices.seen(region):%Y-%m-%d} "
-            f"([source]({prices.source(region)})): Spot costs less, Capacity Blocks and training "
-            "plans are paid for already, and HyperPod has prices of its own. Nodes of types "
-            "without a price are counted as such and are not part of it."
-        )
-
-    def _priced(self) -> Sequence[PoolPlan]:
-        region = self._cluster.region
-        return [pool for pool in self._pools if prices.on_demand(region, pool.instance_types)]
+        if unknown:
+            yield (
+                f"No price of {', '.join(unknown)} is known: nodes without one are counted as "
+                "such. What a pool costs is in Cost Explorer by its tags."
+            )
 
     def _windows(self) -> Iterator[str]:
         for pool in _one_shard_each(self._pools):
@@ -105,9 +102,9 @@ class Dashboard:
                 yield f"| {pool.pool} | {cells} |"
 
     def _money(self) -> Iterator[GraphPlan]:
-        if priced := self._priced():
+        if priced := [pool for pool in self._pools if pool.pool in self._rates]:
             yield graph(
-                "Spend rate by node type, at On-Demand prices",
+                "Spend rate by node type, as bought",
                 [
                     self._lines.own("spend", name, NodeType=name)
                     for name in fleet_metrics.node_types(priced)

@@ -1,6 +1,7 @@
 """The function that measures the fleet, and its input."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 
 from ultrascale import config
 from ultrascale.catalog import addons, eks, karpenter, kubernetes, mountpoint, prices
@@ -17,6 +18,7 @@ from ultrascale.plan.model import (
     Watch,
 )
 from ultrascale.plan.namespaces import plan_namespaces
+from ultrascale.plan.needs.pools import price_as_bought
 from ultrascale.plan.platform import plan_dcgm_exporter
 
 # Above it, all nodes and pods take the API server longer than a minute should cost. At 100,000
@@ -107,6 +109,23 @@ def teams(cluster: config.Cluster, watches: Sequence[Watch]) -> Mapping[str, str
     return {**own, **shared}
 
 
+def rates(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Mapping[str, float]:
+    """Return the price of a node-hour of each pool as it was bought, where it is known.
+
+    A fee is spread over all nodes and the whole window, used or not.
+    """
+    known = prices.catalog_prices()
+    listed = {pool.pool: price_as_bought(pool, cluster.region, known).value for pool in pools}
+    found = {name: value for name, value in listed.items() if value is not None}
+    for pool in cluster.pools:
+        purchase = pool.purchase
+        if isinstance(purchase, config.CapacityBlock | config.TrainingPlan) and purchase.fee:
+            hours = (purchase.ends - purchase.starts) / timedelta(hours=1)
+            fee = sum(own.usd for own in purchase.fee)
+            found[pool.name] = fee / (hours * pool.nodes.highest * pool.shards)
+    return found
+
+
 def node_types(pools: Sequence[PoolPlan]) -> tuple[str, ...]:
     """Return the node types of pools, each once."""
     return tuple(dict.fromkeys(pool.labels[names.NODE_TYPE_LABEL] for pool in pools))
@@ -115,7 +134,6 @@ def node_types(pools: Sequence[PoolPlan]) -> tuple[str, ...]:
 def _input(
     cluster: config.Cluster, pools: Sequence[PoolPlan], watches: Sequence[Watch]
 ) -> Mapping[str, object]:
-    types = {name for pool in pools for name in pool.instance_types}
     health = next((pool.health for pool in managed_nodes(watches) if pool.health), _NO_HEALTH)
     queued, placed = queued_objects(watches), placed_nodes(watches) or _NO_PLACES
     services = [watch.scraped.settings for watch in watches if watch.scraped is not None]
@@ -141,7 +159,7 @@ def _input(
         "Parts": _parts(pools),
         "Teams": teams(cluster, watches),
         "LeftOut": _left_out(),
-        "Prices": prices.on_demand(cluster.region, sorted(types)),
+        "Rates": rates(cluster, pools),
         "Queues": queued and _path(queued.group, queued.version, queued.kind),
         "QueueNames": list(queue_names(watches)),
         "Exporters": _exporters(pools),
