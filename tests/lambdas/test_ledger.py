@@ -47,7 +47,7 @@ def world() -> Iterator[tuple[StubApiServer, LedgerAws]]:
         for name, value in aws.environment.items():
             patch.setenv(name, value)
         # A client takes longer than a call.
-        client: Any = boto3.client
+        client: Any = vars(boto3)["client"]
         patch.setattr(ledger_module, "boto3", SimpleNamespace(client=cache(client)))
         yield server, aws
 
