@@ -73,7 +73,7 @@ def test_a_node_that_does_not_answer_is_left_out_and_told() -> None:
 
 
 def test_a_large_fleet_is_sampled_and_the_sample_stays_the_same() -> None:
-    few: Any = {**EVENT, "Exporters": {**EVENT["Exporters"], "Most": 3}}
+    few: Any = {**EVENT, "exporters": {**EVENT["exporters"], "most": 3}}
     answers: dict[str, str | OSError] = {
         f"http://10.0.0.{index}:9400/metrics": GPU_TEXT for index in range(20)
     }

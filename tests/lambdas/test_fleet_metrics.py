@@ -169,8 +169,8 @@ def test_nodes_that_a_training_plan_owes_are_missed_from_its_start_to_its_end(
 
 
 def test_nodes_of_a_reservation_without_an_end_are_always_owed() -> None:
-    window = {"Pool": "hyperpod", "Starts": None, "Until": None, "Nodes": 3}
-    settings, measures = parsed(Windows=[window]), Measures()
+    window = {"pool": "hyperpod", "starts": None, "until": None, "nodes": 3}
+    settings, measures = parsed(windows=[window]), Measures()
     measure_missing(measure_nodes([H1], settings, measures, now=NOW), settings, measures, now=0)
     assert measures.get("nodes_missing") == 2
 
@@ -294,7 +294,7 @@ def test_a_node_whose_place_in_the_network_is_not_known_is_told() -> None:
 def test_a_neuron_core_is_its_share_of_a_device() -> None:
     trainium = plan.load(ROOT / "clusters" / "trainium-bert.yaml")
     parts = {"aws.amazon.com/neuron": 1.0, "aws.amazon.com/neuroncore": 0.5}
-    settings, measures = parsed(Parts=parts, NodeTypes={}), Measures()
+    settings, measures = parsed(parts=parts, node_types={}), Measures()
     (own,) = (each for each in trainium.pools if each.accelerator)
     found = measure_nodes([node("t1", own)], settings, measures, now=NOW)
     cores = pod("a", "t1", asks="3", resource="aws.amazon.com/neuroncore")
@@ -329,13 +329,13 @@ def test_a_job_waits_on_the_side_that_it_asks_for(spec: dict[str, Any], side: Ke
 def test_spend_is_the_sum_of_prices_as_bought() -> None:
     rates = {"hyperpod": 40.5, "eks-on-demand": 21.0, "eks-spot": 8.0}
     nodes = reserved("h1"), on_demand_node("d1"), spot("s1")
-    measures = measure(*nodes, settings=parsed(Rates=rates))
+    measures = measure(*nodes, settings=parsed(rates=rates))
     assert measures.get("spend", RESERVED) == 40.5
     assert measures.get("spend") == 40.5 + 21.0 + 8.0
 
 
 def test_a_node_without_a_price_is_counted_and_never_free() -> None:
-    measures = measure(system("s1"), system("s2"), settings=parsed(Rates={}))
+    measures = measure(system("s1"), system("s2"), settings=parsed(rates={}))
     assert measures.get("unpriced_nodes") == 2
     assert measures.get("spend") is None
     assert measures.get("spend", ("NodeType", "system")) is None

@@ -19,7 +19,7 @@ from ultrascale.lambdas.kubernetes import ApiServer, KubernetesError
 
 PLAN = HYBRID_PLAN
 # Without the exporters, which are asked at the addresses of their pods.
-EVENT = json.loads(json.dumps({**of(PLAN).fleet_metrics.input, "Exporters": None}))
+EVENT = json.loads(json.dumps({**of(PLAN).fleet_metrics.input, "exporters": None}))
 NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 
@@ -110,12 +110,12 @@ LAYERS = [f"topology.k8s.aws/network-node-layer-{layer}" for layer in (3, 2, 1)]
 TOUCHED = "ultrascale-look-again"
 AWARE: Any = {
     **EVENT,
-    "Topology": {
-        "Label": LAYERS[-1],
-        "Pools": ["hyperpod"],
-        "Labels": LAYERS,
-        "HyperNodes": HYPER_NODES,
-        "Touched": TOUCHED,
+    "topology": {
+        "label": LAYERS[-1],
+        "pools": ["hyperpod"],
+        "labels": LAYERS,
+        "hyper_nodes": HYPER_NODES,
+        "touched": TOUCHED,
     },
 }
 
@@ -201,7 +201,7 @@ def test_services_are_asked_behind_the_api_server_and_have_rates_from_the_second
 ) -> None:
     cluster.put("/api/v1/namespaces/training/pods/chat-0", server("chat-0"))
     cluster.proxied[metrics_path("chat-0")] = [IDLE, BUSY]
-    event: Any = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "Exporters": None}))
+    event: Any = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "exporters": None}))
     monkeypatch.setattr(handler, "_earlier", {})
 
     handler.on_event(event, Mock())
@@ -226,7 +226,7 @@ def test_pods_whose_metrics_are_refused_hold_nothing_up(
 ) -> None:
     cluster.put("/api/v1/namespaces/training/pods/chat-0", server("chat-0"))
     cluster.refuse("GET", "/proxy/metrics", Refusal(403, "pods/proxy is forbidden"))
-    event: Any = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "Exporters": None}))
+    event: Any = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "exporters": None}))
 
     handler.on_event(event, Mock())
 

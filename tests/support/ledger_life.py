@@ -23,9 +23,9 @@ DOCUMENT: dict[str, Any] = {
 }
 PLAN = planned(DOCUMENT)
 _SENT: Any = of(PLAN).fleet_metrics.input
-_LEDGER: Any = {**_SENT["Ledger"], "bucket": BUCKET}
-EVENT: Any = json.loads(json.dumps({**_SENT, "Exporters": None, "Ledger": _LEDGER}))
-(_OWN,) = (own for own in EVENT["Ledger"]["reserved"] if own["pool"] == "gpu-block-mng")
+_LEDGER: Any = {**_SENT["ledger"], "bucket": BUCKET}
+EVENT: Any = json.loads(json.dumps({**_SENT, "exporters": None, "ledger": _LEDGER}))
+(_OWN,) = (own for own in EVENT["ledger"]["reserved"] if own["pool"] == "gpu-block-mng")
 # Short enough for a life of twenty minutes; nodes of a block drain 40 minutes before its end.
 assert _OWN["lead"] == 2_400
 _OWN["lead"] = LEAD = 400

@@ -63,7 +63,8 @@ def test_the_schedule_hands_the_plan_to_the_function_which_reads_its_cluster_and
     found = [s["Action"] for p in policies for s in statements(p["PolicyDocument"])]
 
     assert function["Handler"] == FUNCTION
-    assert json.loads(called["Input"]) == of(hybrid.plan).fleet_metrics.input
+    sent = of(hybrid.plan).fleet_metrics.input
+    assert json.loads(called["Input"]) == json.loads(json.dumps(sent))
     assert called["Arn"]["Fn::GetAtt"][1] == "Arn"
     # It reaches a private API server.
     assert function["VpcConfig"]["SubnetIds"]

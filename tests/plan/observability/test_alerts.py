@@ -64,13 +64,16 @@ def test_somebody_is_told_of_reserved_nodes_that_never_came() -> None:
     (missing,) = (a for a in alerts(cluster).alarms if a.name == "reserved-missing")
     assert missing.threshold == 1
     # How many nodes the other pool has to have, only its pods know.
-    assert of(cluster).fleet_metrics.input["Windows"] == [
-        {"Pool": "reserved", "Starts": None, "Until": None, "Nodes": 16}
+    assert of(cluster).fleet_metrics.input["windows"] == [
+        {"pool": "reserved", "starts": None, "until": None, "nodes": 16}
     ]
     # The shards of a training plan owe their nodes together, and remind of its end once.
     sharded = planned({**HYBRID, "pools": SHARDED})
-    days = {"Starts": "2026-12-01T11:30:00+00:00", "Until": "2027-01-05T10:30:00+00:00"}
-    assert of(sharded).fleet_metrics.input["Windows"] == [{"Pool": "hyperpod", **days, "Nodes": 8}]
+    days = ("2026-12-01T11:30:00+00:00", "2027-01-05T10:30:00+00:00")
+    starts, until = (datetime.fromisoformat(day).timestamp() for day in days)
+    assert of(sharded).fleet_metrics.input["windows"] == [
+        {"pool": "hyperpod", "starts": starts, "until": until, "nodes": 8}
+    ]
     names = [reminder.name for reminder in alerts(sharded).reminders]
     assert names == ["hyperpod-a-day", "hyperpod-two-hours"]
 
@@ -92,12 +95,12 @@ def test_somebody_is_told_of_nodes_whose_place_in_the_network_nobody_knows() -> 
     (unknown,) = (a for a in alerts(cluster).alarms if a.name == "topology-unknown")
     assert (unknown.expression, unknown.threshold) == ("1000 * found / nodes", 1)
     assert unknown.metrics["found"].name == "NodesWithoutTopology"
-    assert of(cluster).fleet_metrics.input["Topology"] == {
-        "Label": "topology.k8s.aws/network-node-layer-1",
-        "Pools": [NEURON_POOL["name"]],
-        "Labels": [f"topology.k8s.aws/network-node-layer-{layer}" for layer in (3, 2, 1)],
-        "HyperNodes": "/apis/topology.volcano.sh/v1alpha1/hypernodes",
-        "Touched": "ultrascale-look-again",
+    assert of(cluster).fleet_metrics.input["topology"] == {
+        "label": "topology.k8s.aws/network-node-layer-1",
+        "pools": (NEURON_POOL["name"],),
+        "labels": tuple(f"topology.k8s.aws/network-node-layer-{layer}" for layer in (3, 2, 1)),
+        "hyper_nodes": "/apis/topology.volcano.sh/v1alpha1/hypernodes",
+        "touched": "ultrascale-look-again",
     }
     assert "hyper-nodes-missing" in alarm_names(cluster)
     assert "hyper-nodes-missing" not in alarm_names(neuron(scheduling=None))
@@ -117,9 +120,9 @@ def test_under_kueue_waiting_jobs_are_counted_and_nodes_that_its_topology_misses
     assert "Kueue admits no job" in unknown.description
     assert "hyper-nodes-missing" not in alarm_names(cluster)
     assert "topology-unknown" not in alarm_names(plain)
-    assert told["Queues"] == "/apis/kueue.x-k8s.io/v1beta2/workloads"
-    assert told["QueueNames"] == ["racks"]
-    assert of(plain).fleet_metrics.input["QueueNames"] == ["default"]
+    assert told["queues"] == "/apis/kueue.x-k8s.io/v1beta2/workloads"
+    assert told["queue_names"] == ("racks",)
+    assert of(plain).fleet_metrics.input["queue_names"] == ("default",)
 
 
 def test_a_function_that_says_nothing_is_a_fault() -> None:

@@ -20,7 +20,7 @@ OWNER = [f"ultrascale.dev/{name}" for name in ("team", "queue", "cost-center")]
 
 
 def sent(cluster: Any) -> Any:
-    return json.loads(json.dumps(of(cluster).fleet_metrics.input))["Ledger"]
+    return json.loads(json.dumps(of(cluster).fleet_metrics.input))["ledger"]
 
 
 def test_each_pool_that_is_paid_for_names_its_reservation() -> None:

@@ -204,7 +204,7 @@ def test_a_fee_is_spread_over_all_nodes_and_the_whole_window() -> None:
     }
     block = pool_document(purchase=purchase, nodes={"max": 8})
     cluster = planned(make_document(pools=[SYSTEM_POOL, block], observability={}))
-    rates: Any = of(cluster).fleet_metrics.input["Rates"]
+    rates: Any = of(cluster).fleet_metrics.input["rates"]
     assert rates["train"] == 400_000.5 / (8 * 14 * 24)
 
 
@@ -352,7 +352,7 @@ def test_hyperpods_addon_collects_what_is_of_use_to_training() -> None:
 
 def test_no_pod_of_the_platform_is_asked_for() -> None:
     # A DaemonSet's pods on a hundred thousand nodes would be a million objects a call.
-    left_out: Iterable[str] = of(HYBRID_PLAN).fleet_metrics.input["LeftOut"]  # pyright: ignore[reportAssignmentType]
+    left_out: Iterable[str] = of(HYBRID_PLAN).fleet_metrics.input["left_out"]  # pyright: ignore[reportAssignmentType]
 
     # Mountpoint for S3 runs a pod beside each pod that mounts a bucket.
     assert {"kube-system", "amazon-cloudwatch", "aws-hyperpod", "mount-s3"} <= {*left_out}

@@ -6,12 +6,12 @@ import re
 import time
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from heapq import nsmallest
 from http import HTTPStatus
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botocore.session import Session
 
@@ -24,7 +24,7 @@ from .pods import Readings, ServicePods, measure_pods, measure_queues, measure_s
 from .settings import Exporters, Settings, Topology
 
 if TYPE_CHECKING:
-    from ..events import Context, FleetInput
+    from ..events import Context
     from ..kubernetes_objects import Object
 
 
@@ -185,7 +185,7 @@ _MOST_NAMED = 20  # Nodes that a call names in the log
 _earlier: Readings = {}
 
 
-def on_event(event: "FleetInput", context: "Context") -> None:
+def on_event(event: Mapping[str, Any], context: "Context") -> None:
     """Write the metrics of one cluster to the log.
 
     Args:

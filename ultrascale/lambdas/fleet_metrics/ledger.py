@@ -39,8 +39,9 @@ def reserved(settings: LedgerSettings) -> Iterator[tuple[str, _Value]]:
     Raises:
         ClientError: AWS refused.
     """
-    plans = [own for own in settings.reserved if own.id.startswith("arn:")]
-    if others := [own for own in settings.reserved if own not in plans]:
+    stated = [Reserved(**own) for own in settings.reserved]
+    plans = [own for own in stated if own.id.startswith("arn:")]
+    if others := [own for own in stated if own not in plans]:
         ec2 = boto3.client("ec2")
         pages = ec2.get_paginator("describe_capacity_reservations").paginate()
         matches = [

@@ -55,7 +55,7 @@ def log_events(measures: Measures, settings: Settings, *, now: float) -> "Iterat
     """
     for key, values in measures.items():
         dimensions = {CLUSTER: settings.cluster, **dict([key] if key else [])}
-        named = {settings.metrics[measure]: value for measure, value in values.items()}
+        named = {tuple(settings.metrics[measure]): value for measure, value in values.items()}
         yield {
             "_aws": {
                 "Timestamp": math.floor(now * 1000),

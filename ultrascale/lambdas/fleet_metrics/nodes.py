@@ -1,5 +1,6 @@
 """Measures of nodes: accelerators, cost, health and missing nodes."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -106,7 +107,9 @@ def measure_nodes(
 def measure_missing(nodes: Nodes, settings: Settings, measures: Measures, *, now: float) -> None:
     """Count the missing nodes among those paid for at ``now``, in seconds since 1970."""
     for window in settings.windows:
-        due = window.nodes if window.starts <= now < window.until else 0
+        starts = -math.inf if window.starts is None else window.starts
+        until = math.inf if window.until is None else window.until
+        due = window.nodes if starts <= now < until else 0
         measures.add("nodes_missing", max(due - nodes.pools[window.pool], 0), None)
 
 
@@ -131,7 +134,7 @@ def _make_known(settings: Settings, measures: Measures) -> None:
 def _accelerators(node: "Object", settings: Settings) -> int:
     """Return the number of a node's accelerators that pods can use: failed devices do not count."""
     amounts = node["status"].get("allocatable", {})
-    return sum(whole(amounts[name]) for name in settings.accelerators & amounts.keys())
+    return sum(whole(amounts[name]) for name in amounts.keys() & settings.accelerators)
 
 
 def _add_health(labels: Mapping[str, str], settings: Settings, measures: Measures) -> None:

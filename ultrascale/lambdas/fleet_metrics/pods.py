@@ -9,7 +9,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..kubernetes import KubernetesError
-from ..serving import Reading, Traffic, read, traffic
+from ..serving import MetricNames, Reading, Traffic, read, traffic
 from .measures import NODE_TYPE, QUEUE, SERVICE, TEAM, Key, Measures, whole
 from .nodes import Nodes
 from .paid import Owner, Paid
@@ -83,7 +83,7 @@ def _add_owner(pod: "Object", job: str, requested: float, settings: Settings, pa
 def _usable_pools(spec: "Spec", settings: Settings) -> Iterator[str]:
     """Yield the pools that a waiting pod could use."""
     limits = [each.get("resources", {}).get("limits", {}) for each in spec["containers"]]
-    devices = {name for each in limits for name in each} & settings.accelerators
+    devices = {name for each in limits for name in each}.intersection(settings.accelerators)
     pools, types = (
         _accepted_values(spec, label) for label in (settings.pool_label, settings.node_type_label)
     )
@@ -330,7 +330,7 @@ def _reading(
 ) -> Reading | None:
     assert pod.path is not None
     try:
-        return read(fetch(pod.path), services.names, at=now())
+        return read(fetch(pod.path), MetricNames(**services.names), at=now())
     except (KubernetesError, OSError) as error:
         # Pods come and go during a call; a metric says how many pods answered.
         print(f"{pod.path}: {error}")

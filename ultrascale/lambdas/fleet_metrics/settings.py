@@ -1,21 +1,8 @@
-"""Settings of the fleet metrics, parsed from the schedule's input: names and prices."""
+"""Settings of the fleet metrics: the plan makes this record, the schedule sends it as JSON."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
-
-from ..serving import MetricNames
-
-if TYPE_CHECKING:
-    from ..events import (
-        FleetExporters,
-        FleetInitialization,
-        FleetInput,
-        FleetServices,
-        FleetWindow,
-    )
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +14,14 @@ class Exporters:
     port: int  # Their port
     most: int  # The most exporters to ask; they stand for the rest
     # Measure and factor of its values, by the exporter's metric
-    metrics: Mapping[str, tuple[str, float]]
+    metrics: Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """Services whose server publishes metrics."""
 
-    namespaces: frozenset[str]  # Their namespaces
+    namespaces: Collection[str]  # Their namespaces
     server_label: str  # Label of pods with the program that answers
     server: str  # Its value on pods of such services
     # Label with the place of a pod in its replica, whose first pod answers; pods that are a whole
@@ -43,7 +30,7 @@ class Services:
     port: str  # Name of the port that they answer at
     path: str  # Path of the metrics
     most: int  # The most pods to ask, over all services; the sample stands for the rest
-    names: MetricNames  # Names of the metrics
+    names: Mapping[str, str]  # Names of the metrics, by the fields of `MetricNames`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +38,8 @@ class Window:
     """A window in which nodes of a pool are paid for."""
 
     pool: str  # The pool
-    starts: float  # Its start, in seconds since 1970; minus infinity where the file has none
-    until: float  # End of the nodes' use; infinity where the file has none
+    starts: float | None  # Its start, in seconds since 1970; None where the file has none
+    until: float | None  # End of the nodes' use; None where the file has none
     nodes: int  # Number of nodes
 
 
@@ -62,7 +49,7 @@ class Initialization:
 
     seconds: float  # Age from which such a node is broken
     taint_suffix: str  # End of the keys of drivers' start-up taints
-    taints: frozenset[str]  # Other start-up taints
+    taints: Collection[str]  # Other start-up taints
     launched: str  # Label of nodes whose launcher says when they are initialized
     initialized: str  # Label by which it says so
     offers: Mapping[str, Sequence[str]]  # Resources of the nodes of each pool, by plugins
@@ -73,7 +60,7 @@ class Topology:
     """Topology label of nodes: their place in AWS's network."""
 
     label: str  # The label
-    pools: frozenset[str]  # Pools whose nodes must have it
+    pools: Collection[str]  # Pools whose nodes must have it
     labels: Sequence[str] = ()  # Labels of all layers that HyperNodes are made of, the lowest first
     hyper_nodes: str = ""  # Path of the list of HyperNodes; empty where none are made
     touched: str = ""  # Name of the HyperNode that is made and deleted
@@ -104,16 +91,9 @@ class LedgerSettings:
     labels: Sequence[str]
     # Reservation of the nodes of a pool without such a label: id, or ARN of a training plan
     reservations: Mapping[str, str]
-    reserved: Sequence[Reserved]  # What to ask AWS for
+    reserved: Sequence[Mapping[str, Any]]  # Reservations to ask AWS for, each a `Reserved`
     # Labels of pods whose value is their queue, the first one first
     queues: Sequence[str]
-
-    @classmethod
-    def parse(cls, event: "Mapping[str, Any]") -> "LedgerSettings":
-        """Return the settings in the input of the schedule."""
-        reserved = [Reserved(**own) for own in event["reserved"]]
-        fields: Mapping[str, Any] = {**event, "reserved": reserved}
-        return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +102,7 @@ class Settings:
 
     cluster: str  # Its name
     namespace: str  # CloudWatch namespace
-    metrics: Mapping[str, tuple[str, str]]  # Name and unit of the metric of each measure
+    metrics: Mapping[str, Sequence[str]]  # Name and unit of the metric of each measure
     node_type_label: str  # Label with the node type
     role_label: str  # Label with the role
     capacity_label: str  # Label with the purchase option
@@ -130,12 +110,12 @@ class Settings:
     health_label: str  # Label with HyperPod's health of a node
     healthy: str  # Its value on a healthy node
     checking: str  # Its value on a node under test
-    conditions: frozenset[str]  # Conditions that are false on a broken node
+    conditions: Collection[str]  # Conditions that are false on a broken node
     pool_label: str  # Label with the name of the pool
     job_label: str  # Label of pods with the name of their job
     node_types: Mapping[str, str]  # Node type of each pool
     capacities: Sequence[str]  # Purchase options
-    accelerators: frozenset[str]  # Extended resources of whole accelerators
+    accelerators: Collection[str]  # Extended resources of whole accelerators
     # Share of an accelerator of each resource, such as a NeuronCore of its device
     parts: Mapping[str, float]
     teams: Mapping[str, str]  # Team of each namespace that has one
@@ -151,98 +131,17 @@ class Settings:
     ledger: LedgerSettings | None  # The ledger of paid accelerators; None without one
 
     @classmethod
-    def parse(cls, event: "FleetInput") -> "Settings":
-        """Return the settings in the input of the schedule."""
-        labels = event["Labels"]
-        return cls(
-            cluster=event["Cluster"],
-            namespace=event["Namespace"],
-            metrics={key: (each["Name"], each["Unit"]) for key, each in event["Metrics"].items()},
-            node_type_label=labels["NodeType"],
-            role_label=labels["Role"],
-            capacity_label=labels["Capacity"],
-            instance_type_label=labels["InstanceType"],
-            health_label=labels["Health"],
-            healthy=event["Healthy"],
-            checking=event["Checking"],
-            conditions=frozenset(event["Conditions"]),
-            pool_label=labels["Pool"],
-            job_label=labels["Job"],
-            node_types=event["NodeTypes"],
-            capacities=event["Capacities"],
-            accelerators=frozenset(event["Accelerators"]),
-            parts=event["Parts"],
-            teams=event["Teams"],
-            left_out=event["LeftOut"],
-            rates=event["Rates"],
-            queues=event["Queues"],
-            queue_names=event["QueueNames"],
-            windows=[_window(window) for window in event["Windows"]],
-            initialization=_initialization(event["Initialization"]),
-            topology=Topology(
-                label=event["Topology"]["Label"],
-                pools=frozenset(event["Topology"]["Pools"]),
-                labels=event["Topology"]["Labels"],
-                hyper_nodes=event["Topology"]["HyperNodes"],
-                touched=event["Topology"]["Touched"],
-            ),
-            exporters=None if event["Exporters"] is None else _exporters(event["Exporters"]),
-            services=None if event["Services"] is None else _services(event["Services"]),
-            ledger=None if event["Ledger"] is None else LedgerSettings.parse(event["Ledger"]),
-        )
-
-
-def _initialization(event: "FleetInitialization") -> Initialization:
-    return Initialization(
-        seconds=event["Minutes"] * 60,
-        taint_suffix=event["TaintSuffix"],
-        taints=frozenset(event["Taints"]),
-        launched=event["Launched"],
-        initialized=event["Initialized"],
-        offers=event["Offers"],
-    )
-
-
-def _window(window: "FleetWindow") -> Window:
-    return Window(
-        pool=window["Pool"],
-        starts=_seconds(window["Starts"], -math.inf),
-        until=_seconds(window["Until"], math.inf),
-        nodes=window["Nodes"],
-    )
-
-
-def _exporters(exporters: "FleetExporters") -> Exporters:
-    metrics = exporters["Metrics"].items()
-    return Exporters(
-        path=exporters["Path"],
-        selector=exporters["Selector"],
-        port=exporters["Port"],
-        most=exporters["Most"],
-        metrics={name: (each["Measure"], each["Times"]) for name, each in metrics},
-    )
-
-
-def _services(services: "FleetServices") -> Services:
-    names = services["Names"]
-    return Services(
-        namespaces=frozenset(services["Namespaces"]),
-        server_label=services["ServerLabel"],
-        server=services["Server"],
-        leader_label=services["LeaderLabel"],
-        port=services["Port"],
-        path=services["Path"],
-        most=services["Most"],
-        names=MetricNames(
-            waiting=names["Waiting"],
-            running=names["Running"],
-            cache=names["Cache"],
-            prompt_tokens=names["PromptTokens"],
-            generated_tokens=names["GeneratedTokens"],
-            first_token=names["FirstToken"],
-        ),
-    )
-
-
-def _seconds(moment: str | None, unknown: float) -> float:
-    return unknown if moment is None else datetime.fromisoformat(moment).timestamp()
+    def parse(cls, event: Mapping[str, Any]) -> "Settings":
+        """Return the settings in the input of the schedule, which is this record as JSON."""
+        parts: Mapping[str, Callable[..., object]] = {
+            "initialization": Initialization,
+            "topology": Topology,
+            "exporters": Exporters,
+            "services": Services,
+            "ledger": LedgerSettings,
+        }
+        fields: dict[str, Any] = {**event}
+        for key, kind in parts.items():
+            fields[key] = None if event[key] is None else kind(**event[key])
+        fields["windows"] = [Window(**window) for window in event["windows"]]
+        return cls(**fields)

@@ -1,11 +1,20 @@
 """The function that measures the fleet, and its input."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 
 from ultrascale import config
 from ultrascale.catalog import addons, eks, karpenter, kubernetes, mountpoint, prices
 from ultrascale.core.table import all_parts
+from ultrascale.lambdas.fleet_metrics.settings import (
+    Exporters,
+    Initialization,
+    LedgerSettings,
+    Settings,
+    Topology,
+    Window,
+)
 from ultrascale.parts.observability.model import FleetMetricsPlan, LedgerPlan
 from ultrascale.plan import names, retention
 from ultrascale.plan.metrics import METRICS, NAMESPACE
@@ -35,9 +44,9 @@ _MOST_EXPORTERS = 256
 _EXPORTER = "dcgm-exporter"
 _EXPORTER_PORT = 9400
 # DCGM's share of time goes from 0 to 100, its profiling counters from 0 to 1.
-_EXPORTED: Mapping[str, Mapping[str, object]] = {
-    "DCGM_FI_DEV_GPU_UTIL": {"Measure": "gpu_utilization", "Times": 1},
-    "DCGM_FI_PROF_SM_ACTIVE": {"Measure": "sm_activity", "Times": 100},
+_EXPORTED: Mapping[str, Sequence[object]] = {
+    "DCGM_FI_DEV_GPU_UTIL": ("gpu_utilization", 1),
+    "DCGM_FI_PROF_SM_ACTIVE": ("sm_activity", 100),
 }
 LOOK_AGAIN = "ultrascale-look-again"
 """Name of the object of a group of nodes that the function makes and deletes where others are
@@ -58,10 +67,9 @@ def plan_fleet_metrics(
     scraped = [name for watch in watches if watch.scraped for name in watch.scraped.namespaces]
     of_teams = {name for watch in watches for name in watch.teams}
     return FleetMetricsPlan(
-        input={
-            **_input(cluster, pools, watches),
-            "Ledger": None if ledger is None else ledger.input,
-        },
+        input=asdict(
+            _settings(cluster, pools, watches, None if ledger is None else ledger.settings)
+        ),
         group=names.FLEET_METRICS_GROUP,
         queue_kinds={} if queued is None else {queued.group: queued.kind},
         service_namespaces=tuple(name for name in scraped if name not in of_teams),
@@ -131,56 +139,58 @@ def node_types(pools: Sequence[PoolPlan]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(pool.labels[names.NODE_TYPE_LABEL] for pool in pools))
 
 
-def _input(
-    cluster: config.Cluster, pools: Sequence[PoolPlan], watches: Sequence[Watch]
-) -> Mapping[str, object]:
+def _settings(
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    watches: Sequence[Watch],
+    ledger: LedgerSettings | None,
+) -> Settings:
     health = next((pool.health for pool in managed_nodes(watches) if pool.health), _NO_HEALTH)
     queued, placed = queued_objects(watches), placed_nodes(watches) or _NO_PLACES
     services = [watch.scraped.settings for watch in watches if watch.scraped is not None]
-    return {
-        "Cluster": cluster.name,
-        "Namespace": NAMESPACE,
-        "Metrics": {key: {"Name": name, "Unit": unit} for key, (name, unit) in METRICS.items()},
-        "Labels": {
-            "NodeType": names.NODE_TYPE_LABEL,
-            "Role": names.ROLE_LABEL,
-            "Capacity": names.CAPACITY_LABEL,
-            "InstanceType": names.INSTANCE_TYPE_LABEL,
-            "Pool": names.POOL_LABEL,
-            "Job": names.JOB_LABEL,
-            "Health": health.label,
-        },
-        "Healthy": health.healthy,
-        "Checking": health.checking,
-        "Conditions": list(eks.NODE_CONDITIONS),
-        "NodeTypes": {pool.pool: pool.labels[names.NODE_TYPE_LABEL] for pool in pools},
-        "Capacities": sorted({pool.purchase for pool in pools}),
-        "Accelerators": [names.NVIDIA_GPU, names.NEURON_DEVICE],
-        "Parts": _parts(pools),
-        "Teams": teams(cluster, watches),
-        "LeftOut": _left_out(),
-        "Rates": rates(cluster, pools),
-        "Queues": queued and _path(queued.group, queued.version, queued.kind),
-        "QueueNames": list(queue_names(watches)),
-        "Exporters": _exporters(pools),
-        "Services": next(iter(services), None),
-        "Windows": [*_windows(pools)],
-        "Initialization": {
-            "Minutes": START_MINUTES,
-            "TaintSuffix": kubernetes.STARTUP_TAINT_SUFFIX,
-            "Taints": [kubernetes.UNINITIALIZED_TAINT, karpenter.UNREGISTERED_TAINT],
-            "Launched": karpenter.NODE_POOL_LABEL,
-            "Initialized": karpenter.INITIALIZED_LABEL,
-            "Offers": {pool.pool: _offers(pool) for pool in pools},
-        },
-        "Topology": {
-            "Label": names.network_layer_label(1),
-            "Pools": list(placed.pools),
-            "Labels": list(placed.layers),
-            "HyperNodes": _path(*placed.objects) if placed.objects is not None else "",
-            "Touched": LOOK_AGAIN,
-        },
-    }
+    return Settings(
+        cluster=cluster.name,
+        namespace=NAMESPACE,
+        metrics=METRICS,
+        node_type_label=names.NODE_TYPE_LABEL,
+        role_label=names.ROLE_LABEL,
+        capacity_label=names.CAPACITY_LABEL,
+        instance_type_label=names.INSTANCE_TYPE_LABEL,
+        pool_label=names.POOL_LABEL,
+        job_label=names.JOB_LABEL,
+        health_label=health.label,
+        healthy=health.healthy,
+        checking=health.checking,
+        conditions=eks.NODE_CONDITIONS,
+        node_types={pool.pool: pool.labels[names.NODE_TYPE_LABEL] for pool in pools},
+        capacities=sorted({pool.purchase for pool in pools}),
+        accelerators=(names.NVIDIA_GPU, names.NEURON_DEVICE),
+        parts=_parts(pools),
+        teams=teams(cluster, watches),
+        left_out=_left_out(),
+        rates=rates(cluster, pools),
+        queues=queued and _path(queued.group, queued.version, queued.kind),
+        queue_names=queue_names(watches),
+        exporters=_exporters(pools),
+        services=next(iter(services), None),
+        windows=[*_windows(pools)],
+        initialization=Initialization(
+            seconds=START_MINUTES * 60,
+            taint_suffix=kubernetes.STARTUP_TAINT_SUFFIX,
+            taints=(kubernetes.UNINITIALIZED_TAINT, karpenter.UNREGISTERED_TAINT),
+            launched=karpenter.NODE_POOL_LABEL,
+            initialized=karpenter.INITIALIZED_LABEL,
+            offers={pool.pool: _offers(pool) for pool in pools},
+        ),
+        topology=Topology(
+            label=names.network_layer_label(1),
+            pools=placed.pools,
+            labels=placed.layers,
+            hyper_nodes=_path(*placed.objects) if placed.objects is not None else "",
+            touched=LOOK_AGAIN,
+        ),
+        ledger=ledger,
+    )
 
 
 def _offers(pool: PoolPlan) -> list[str]:
@@ -203,17 +213,17 @@ def _left_out() -> list[str]:
     return sorted({*own, *(addon.namespace for addon in addons.known_addons().values())})
 
 
-def _windows(pools: Sequence[PoolPlan]) -> Iterator[Mapping[str, object]]:
+def _windows(pools: Sequence[PoolPlan]) -> Iterator[Window]:
     """Yield the times of paid nodes; an On-Demand Capacity Reservation has no end in the file."""
     owed = owed_pools(pools)
     for name, pool in {pool.pool: pool for pool in owed}.items():
         window = pool.window
-        yield {
-            "Pool": name,
-            "Starts": None if window is None else window.starts.isoformat(),
-            "Until": None if window is None else window.usable_until.isoformat(),
-            "Nodes": sum(pool.initial_nodes for pool in owed if pool.pool == name),
-        }
+        yield Window(
+            pool=name,
+            starts=None if window is None else window.starts.timestamp(),
+            until=None if window is None else window.usable_until.timestamp(),
+            nodes=sum(pool.initial_nodes for pool in owed if pool.pool == name),
+        )
 
 
 def owed_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:
@@ -247,17 +257,17 @@ def _parts(pools: Sequence[PoolPlan]) -> Mapping[str, float]:
     return whole
 
 
-def _exporters(pools: Sequence[PoolPlan]) -> Mapping[str, object] | None:
+def _exporters(pools: Sequence[PoolPlan]) -> Exporters | None:
     """Return our own GPU exporters; those of managed nodes send to CloudWatch themselves."""
     if plan_dcgm_exporter(pools) is None:
         return None
-    return {
-        "Path": f"/api/v1/namespaces/{names.SYSTEM_NAMESPACE}/pods",
-        "Selector": f"app.kubernetes.io/name={_EXPORTER}",
-        "Port": _EXPORTER_PORT,
-        "Most": _MOST_EXPORTERS,
-        "Metrics": _EXPORTED,
-    }
+    return Exporters(
+        path=f"/api/v1/namespaces/{names.SYSTEM_NAMESPACE}/pods",
+        selector=f"app.kubernetes.io/name={_EXPORTER}",
+        port=_EXPORTER_PORT,
+        most=_MOST_EXPORTERS,
+        metrics=_EXPORTED,
+    )
 
 
 def measured_gpu_pools(pools: Sequence[PoolPlan]) -> list[PoolPlan]:

@@ -35,7 +35,7 @@ def plan_ledger(
         },
         labels=karpenter.RESERVATION_LABELS,
         reservations={own.pool: own.id for own in reserved if own.id},
-        reserved=reserved,
+        reserved=[asdict(own) for own in reserved],
         queues=(names.OWN_QUEUE_LABEL, object_keys.QUEUE_LABEL),
     )
     plans = tuple(own.id for own in reserved if own.purchase == "training-plan")
@@ -51,7 +51,7 @@ def plan_ledger(
         ),
         reads_reservations=len(reserved) > len(plans),
         training_plans=plans,
-        input=asdict(settings),
+        settings=settings,
     )
 
 

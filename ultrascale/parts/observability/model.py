@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from ultrascale.catalog.endpoints import Feature
 from ultrascale.frozen import Frozen
+from ultrascale.lambdas.fleet_metrics.settings import LedgerSettings
 from ultrascale.plan.model import (
     AddonPlan,
     AlarmPlan,
@@ -57,7 +58,7 @@ class LedgerPlan(Frozen):
     bucket: BucketPlan  # Its bucket
     reads_reservations: bool  # Whether a pool has a reservation of EC2
     training_plans: tuple[str, ...]  # ARNs of training plans
-    input: Mapping[str, object]  # Settings of the function that writes it
+    settings: LedgerSettings  # Settings of the function that writes it
 
 
 class FleetMetricsPlan(FunctionPlan):

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import leaderworkerset, vllm
+from ultrascale.lambdas.fleet_metrics.settings import Services
 from ultrascale.plan import names
 from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.jobs.vllm import options_of
@@ -63,23 +64,23 @@ def _scraped_pods(cluster: config.Cluster) -> ScrapedPods | None:
     namespaces = sorted({name.partition("/")[0] for name in _measured_services(cluster)})
     if not namespaces:
         return None
-    settings: Mapping[str, object] = {
-        "Namespaces": list(namespaces),
-        "ServerLabel": names.SERVER_LABEL,
-        "Server": _SERVER,
-        "LeaderLabel": leaderworkerset.WORKER_LABEL,
-        "Port": names.SERVING_PORT,
-        "Path": vllm.METRICS_PATH,
-        "Most": _MOST_PODS,
-        "Names": {
-            "Waiting": vllm.WAITING,
-            "Running": vllm.RUNNING,
-            "Cache": vllm.KV_CACHE_USAGE,
-            "PromptTokens": vllm.PROMPT_TOKENS,
-            "GeneratedTokens": vllm.GENERATION_TOKENS,
-            "FirstToken": vllm.TIME_TO_FIRST_TOKEN,
+    settings = Services(
+        namespaces=namespaces,
+        server_label=names.SERVER_LABEL,
+        server=_SERVER,
+        leader_label=leaderworkerset.WORKER_LABEL,
+        port=names.SERVING_PORT,
+        path=vllm.METRICS_PATH,
+        most=_MOST_PODS,
+        names={
+            "waiting": vllm.WAITING,
+            "running": vllm.RUNNING,
+            "cache": vllm.KV_CACHE_USAGE,
+            "prompt_tokens": vllm.PROMPT_TOKENS,
+            "generated_tokens": vllm.GENERATION_TOKENS,
+            "first_token": vllm.TIME_TO_FIRST_TOKEN,
         },
-    }
+    )
     return ScrapedPods(namespaces=tuple(namespaces), settings=settings)
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import field
 
 from ultrascale.frozen import Frozen
+from ultrascale.lambdas.fleet_metrics.settings import Services
 
 Statistic = Literal["Average", "Maximum", "Minimum", "SampleCount", "Sum", "p50", "p99"]
 Comparison = Literal["GreaterThanOrEqualToThreshold", "GreaterThanThreshold", "LessThanThreshold"]
@@ -116,7 +117,7 @@ class ScrapedPods(Frozen):
     """Pods whose metrics the function of the fleet reads."""
 
     namespaces: tuple[str, ...]  # Their namespaces
-    settings: Mapping[str, object]  # Their labels, port and parser
+    settings: Services  # Their labels, port and parser
 
 
 class NodeHealth(Frozen):
