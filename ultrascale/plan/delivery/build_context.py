@@ -23,6 +23,7 @@ _CORE = (
     "ultrascale/errors.py",
     "ultrascale/frozen.py",
     "ultrascale/jobs",
+    "ultrascale/lambdas",
     "ultrascale/own_images.py",
     "ultrascale/parts",
     "ultrascale/plan",

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import field
 
 from ultrascale.frozen import Frozen
-from ultrascale.lambdas.fleet_metrics.settings import Services
+
+if TYPE_CHECKING:
+    from ultrascale.lambdas.fleet_metrics.settings import Services
 
 Statistic = Literal["Average", "Maximum", "Minimum", "SampleCount", "Sum", "p50", "p99"]
 Comparison = Literal["GreaterThanOrEqualToThreshold", "GreaterThanThreshold", "LessThanThreshold"]
@@ -117,7 +119,7 @@ class ScrapedPods(Frozen):
     """Pods whose metrics the function of the fleet reads."""
 
     namespaces: tuple[str, ...]  # Their namespaces
-    settings: Services  # Their labels, port and parser
+    settings: "Services"  # Their labels, port and parser
 
 
 class NodeHealth(Frozen):
