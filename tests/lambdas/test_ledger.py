@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
@@ -53,8 +54,13 @@ def world() -> Iterator[tuple[StubApiServer, LedgerAws]]:
 
 
 def rows(aws: LedgerAws) -> list[Row]:
+    """Return all rows, of which no two tell the same time of a node."""
     state = State.parse(aws.objects[STATE])
-    return [*aws.rows(), *open_rows(state, aws.objects)]
+    found = [*aws.rows(), *open_rows(state, aws.objects)]
+    nodes = [(row["node"], row["from"], row["to"]) for row in found if row["kind"] == "node"]
+    for (name, _, end), (other, start, _) in pairwise(sorted(nodes)):
+        assert name != other or end <= start
+    return found
 
 
 def shares(aws: LedgerAws) -> list[Share]:
