@@ -47,6 +47,19 @@ def test_the_class_of_a_database_is_an_item_with_its_near_names(tmp_path: Path) 
     assert wrong.endswith("got 'db.m6g.lage'; did you mean db.m6g.large?")
 
 
+def test_a_fee_that_was_paid_does_not_age_and_is_whole_cents(tmp_path: Path) -> None:
+    row = "us-east-1,ec2-capacity-block,cr-0123456789abcdef0,fee,412345.60,USD,2024-11-01,invoice"
+
+    found = read(tmp_path, row)
+
+    (price,) = found.prices
+    assert (price.unit, price.price, found.warnings) == ("fee", 412345.6, ())
+    (unit,) = refused(tmp_path, row.replace(",fee,", ",hour,"))
+    assert unit.endswith("write fee")
+    (cents,) = refused(tmp_path, row.replace("345.60", "345.605"))
+    assert "no fee in whole cents" in cents
+
+
 def test_columns_may_come_in_any_order_and_from_a_spreadsheet(tmp_path: Path) -> None:
     file = tmp_path / "prices.csv"
     columns: list[str] = [*reversed(COLUMNS)]

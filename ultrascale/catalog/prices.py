@@ -5,6 +5,7 @@ or type has none. China's Regions, which charge in yuan, are left out.
 """
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from functools import cache
@@ -19,14 +20,17 @@ from ultrascale.frozen import Frozen
 #
 # Items have names of ours, as AWS's names of usage differ by Region and service. Items of `ec2`
 # (On-Demand, Linux, shared tenancy), `ec2-spot` and `ec2-capacity-block` (a node-hour of a block)
-# are instance types; those of `sagemaker` are HyperPod's, as `ml.p5.48xlarge`; `auto-mode/TYPE` of
-# `eks` is the fee of EKS Auto Mode beside the instance; classes of RDS are items of `rds`, in one
-# zone; the other items stand in `ITEMS`.
+# are instance types; the fee paid for a block is an item of `ec2-capacity-block` with the id of its
+# reservation; those of `sagemaker` are HyperPod's, as `ml.p5.48xlarge`; `auto-mode/TYPE` of `eks`
+# is the fee of EKS Auto Mode beside the instance; classes of RDS are items of `rds`, in one zone;
+# the other items stand in `ITEMS`.
 
 
 COLUMNS = ("region", "service", "item", "unit", "price", "currency", "valid_on", "source")
 DOLLARS = "USD"
 HOUR = "hour"
+FEE = "fee"
+_RESERVATION = re.compile(r"cr-(?:[0-9a-f]{8}|[0-9a-f]{17})", re.ASCII)
 
 # Services whose items are instance types.
 
@@ -135,8 +139,15 @@ class PriceList:
         return PriceList((*self, *other))
 
 
+def is_fee(service: str, item: str) -> bool:
+    """Return whether an item is a reservation, whose price is the fee that was paid for it."""
+    return service == "ec2-capacity-block" and _RESERVATION.fullmatch(item) is not None
+
+
 def unit_of(service: str, item: str) -> str | None:
     """Return the unit of an item; None if the item is unknown."""
+    if is_fee(service, item):
+        return FEE
     if service in OF_INSTANCES or (service == "eks" and item.startswith(AUTO_MODE)):
         return HOUR
     if service == "rds" and item in DATABASE_CLASSES:

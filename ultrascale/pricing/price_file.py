@@ -16,10 +16,12 @@ from ultrascale.catalog.prices import (
     COLUMNS,
     DATABASE_CLASSES,
     DOLLARS,
+    FEE,
     ITEMS,
     OF_INSTANCES,
     Price,
     PriceList,
+    is_fee,
     unit_of,
 )
 from ultrascale.catalog.regions import REGIONS
@@ -179,6 +181,8 @@ def _row_mistakes(cells: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         yield from _item_mistake(service, item, cells["unit"])
     if not _NUMBER.fullmatch(cells["price"]):
         yield "price: not a price", cells["price"], "write a number of 0 or more, such as 55.04"
+    elif is_fee(service, item) and round(float(cells["price"]), 2) != float(cells["price"]):
+        yield "price: no fee in whole cents", cells["price"], "write what the invoice says"
     elif float(cells["price"]) > 1e9:
         yield "price: not a price of one unit", cells["price"], "write it in US dollars"
     elif service in OF_INSTANCES and float(cells["price"]) == 0:
@@ -203,6 +207,8 @@ def _item_mistake(service: str, item: str, unit: str) -> Iterator[tuple[str, str
         return
     if service == "eks" and item.startswith(AUTO_MODE):
         name = item.removeprefix(AUTO_MODE)
+    elif is_fee(service, item):
+        name = ""
     elif service not in OF_INSTANCES:
         if unit_of(service, item) is None:
             known = (*ITEMS[service], *(DATABASE_CLASSES if item.startswith("db.") else ()))
@@ -254,14 +260,15 @@ def _age_remarks(file: Path, placed: Sequence[_Placed], today: date) -> Iterator
         if price.valid_on > today + _AHEAD:
             words = f"valid_on: after today, {today}"
             yield _mistake(file, span, words, str(price.valid_on), "write the day of the price")
-        elif today - price.valid_on > _REFUSED_AFTER:
+        elif price.unit != FEE and today - price.valid_on > _REFUSED_AFTER:
             days = (today - price.valid_on).days
             words = f"valid_on: {days:,} days old, of at most {_REFUSED_AFTER.days}"
             yield _mistake(file, span, words, str(price.valid_on), _RENEW)
 
 
 def _old_price_remarks(file: Path, prices: Sequence[Price], today: date) -> Iterator[str]:
-    old = [price for price in prices if today - price.valid_on > _TOLD_AFTER]
+    # A fee is what was paid: it does not age.
+    old = [price for price in prices if price.unit != FEE and today - price.valid_on > _TOLD_AFTER]
     if old:
         oldest = min(price.valid_on for price in old)
         yield (
