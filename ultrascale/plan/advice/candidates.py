@@ -1,6 +1,6 @@
 """Every way to have the nodes of a question, legal or not, with its cost as far as it is known."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from ultrascale import catalog
@@ -9,7 +9,7 @@ from ultrascale.catalog.prices import Price, PriceList
 from ultrascale.catalog.provisioners import PROVISIONERS
 from ultrascale.plan.advice.model import Candidate, Cost, Question, Reason
 from ultrascale.plan.advice.times import commitment, may_be_dated
-from ultrascale.plan.needs.pools import HOURS_OF_A_MONTH
+from ultrascale.plan.needs.pools import HOURS_OF_A_MONTH, RATES, listed_prices
 
 LAUNCHED: tuple[matrix.PurchaseOption, ...] = ("on-demand", "spot")
 """Options without a reservation: the pool has several types and zones, and nothing is bought ahead.
@@ -72,12 +72,6 @@ def _alike(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 _HOURS_OF_A_DAY = 24
-_RATES: Mapping[str, str] = {
-    "ec2": "On-Demand",
-    "ec2-spot": "Spot",
-    "sagemaker": "HyperPod",
-    "ec2-capacity-block": "block",
-}
 
 
 def cost_of(question: Question, candidate: Candidate, nodes: int, price_list: PriceList) -> Cost:
@@ -109,7 +103,7 @@ def cost_of(question: Question, candidate: Candidate, nodes: int, price_list: Pr
     low, high = (nodes * hours * used * price for price in (lowest, most))
     range_ = f"${lowest:g}" if lowest == most else f"${lowest:g} to ${most:g}"
     day, service = min(price.valid_on for price in taken), taken[0].service
-    text = f"{nodes:,} nodes x {hours:g} hours x {range_} {_RATES[service]} in {region} on {day}"
+    text = f"{nodes:,} nodes x {hours:g} hours x {range_} {RATES[service]} in {region} on {day}"
     text += f" x {used:.0%} of the time" if used < 1 else ""
     text += kept
     if candidate.is_auto_mode:
@@ -122,20 +116,15 @@ def cost_of(question: Question, candidate: Candidate, nodes: int, price_list: Pr
 
 def _prices(candidate: Candidate, region: str, price_list: PriceList) -> Sequence[Price] | str:
     """Return the prices of a candidate's types, or the reason where one is missing."""
-    types = candidate.instance_types
-    services = ["ec2-spot", "ec2"] if candidate.option == "spot" else ["ec2"]
-    if not candidate.facts.in_account:
-        prefix = candidate.facts.type_prefix
-        types, services = tuple(f"{prefix}{name}" for name in types), ["sagemaker"]
-    missing = ""
-    for service in services:
-        prices = {name: price_list.find(region, service, name) for name in types}
-        missing = ", ".join(name for name, price in prices.items() if price is None)
-        if not missing:
-            return [price for price in prices.values() if price is not None]
+    facts = candidate.facts
+    prefix = "" if facts.in_account else facts.type_prefix
+    names = [f"{prefix}{name}" for name in candidate.instance_types]
+    listed = listed_prices(names, candidate.option, facts.seller, region, price_list)
+    if listed.prices:
+        return listed.prices
     return (
-        f"no {_RATES[services[-1]]} price of {missing} in {region} is known; get it with: "
-        f"ultrascale prices {region} -o prices.csv, and add --prices prices.csv"
+        f"no {RATES[listed.service]} price of {', '.join(listed.missing)} in {region} is known; "
+        f"get it with: ultrascale prices {region} -o prices.csv, and add --prices prices.csv"
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -35,6 +36,18 @@ PURCHASES: Mapping[str, str] = {
 """Names of purchase options, as AWS writes them."""
 
 _ADDRESS_USAGE = "https://docs.aws.amazon.com/vpc/latest/userguide/network-address-usage.html"
+RATES: Mapping[str, str] = {
+    "ec2": "On-Demand",
+    "ec2-spot": "Spot",
+    "sagemaker": "HyperPod",
+    "ec2-capacity-block": "in a block",
+}
+"""Names of the rates of a price list, by service."""
+# Services of EC2's prices, the first that has all types, by purchase option; others: On-Demand.
+_SERVICES: Mapping[str, tuple[str, ...]] = {
+    "spot": ("ec2-spot", "ec2"),
+    "capacity-block": ("ec2-capacity-block",),
+}
 # Purchases paid up front, at the price of an offer.
 PAID_BEFORE = frozenset({"capacity-block", "training-plan"})
 
@@ -123,6 +136,43 @@ def nat_gateways(network: NetworkPlan) -> int:
     return 0 if network.existing else len(network.of_kind("public"))
 
 
+class Listed(NamedTuple):
+    """Prices of several instance types from one service of a price list."""
+
+    service: str  # The service
+    prices: tuple[Price, ...]  # Prices of all types; empty where one is missing
+    missing: tuple[str, ...]  # Types without a price
+
+    def dearest(self, region: str) -> PerNode:
+        """Return the highest price."""
+        if self.prices:
+            return _per_node(max(self.prices, key=lambda price: price.price), RATES[self.service])
+        names = ", ".join(self.missing)
+        words = f"no {RATES[self.service]} price of {names} in {region} is known"
+        return PerNode(value=None, words=words)
+
+
+def listed_prices(
+    names: Sequence[str], purchase: str, seller: str, region: str, price_list: PriceList
+) -> Listed:
+    """Return the prices at which instance types are bought.
+
+    Args:
+        names: Instance types, those of SageMaker with its prefix.
+        purchase: Purchase option; without prices of Spot, those of On-Demand stand in.
+        seller: ``ec2`` or ``sagemaker``.
+        region: AWS Region.
+        price_list: Prices.
+    """
+    service, missing = seller, tuple(names)
+    for service in _SERVICES.get(purchase, ("ec2",)) if seller == "ec2" else (seller,):
+        prices = {name: price_list.find(region, service, name) for name in names}
+        missing = tuple(name for name, price in prices.items() if price is None)
+        if not missing:
+            return Listed(service, tuple(price for price in prices.values() if price), ())
+    return Listed(service, (), missing)
+
+
 def on_demand_price(pool: PoolPlan, region: str, price_list: PriceList | None = None) -> PerNode:
     """Return the On-Demand price of a node in EC2, the highest among its types.
 
@@ -134,19 +184,7 @@ def on_demand_price(pool: PoolPlan, region: str, price_list: PriceList | None = 
     known = price_list or catalog_prices()
     if not known.knows(region, "ec2"):
         return PerNode(value=None, words=f"no On-Demand prices of {region} are known")
-    return _dearest(pool.instance_types, "ec2", region, "On-Demand", known)
-
-
-def _dearest(
-    names: Sequence[str], service: str, region: str, words: str, price_list: PriceList
-) -> PerNode:
-    listed = {name: price_list.find(region, service, name) for name in names}
-    unknown = [name for name, price in listed.items() if price is None]
-    if unknown:
-        reason = f"no {words} price of {', '.join(unknown)} in {region} is known"
-        return PerNode(value=None, words=reason)
-    prices = [price for price in listed.values() if price is not None]
-    return _per_node(max(prices, key=lambda price: price.price), words)
+    return listed_prices(pool.instance_types, "on-demand", "ec2", region, known).dearest(region)
 
 
 def _per_node(price: Price, words: str) -> PerNode:
@@ -283,21 +321,14 @@ def price_as_bought(pool: PoolPlan, region: str, price_list: PriceList) -> PerNo
         region: AWS Region.
         price_list: Prices. That of a block, of Spot, or of HyperPod goes where it has one.
     """
-    if pool.purchase in PAID_BEFORE:
-        if pool.purchase == "capacity-block":
-            block = _dearest(
-                pool.instance_types, "ec2-capacity-block", region, "in a block", price_list
-            )
-            if block.value is not None:
-                return block
+    seller = pool.facts.seller
+    names = pool.instance_types if seller == "ec2" else pool.node_types
+    listed = listed_prices(names, pool.purchase, seller, region, price_list)
+    if pool.purchase in PAID_BEFORE and (seller != "ec2" or not listed.prices):
         words = f"a {pool.purchase} is paid up front, at a price that only AWS's offer states"
         return PerNode(value=None, words=words)
-    if not pool.facts.in_account:
-        return _dearest(pool.node_types, "sagemaker", region, "HyperPod", price_list)
-    if pool.purchase == "spot":
-        spot = _dearest(pool.instance_types, "ec2-spot", region, "Spot", price_list)
-        if spot.value is not None:
-            return spot
+    if listed.service != "ec2":
+        return listed.dearest(region)
     price = on_demand_price(pool, region, price_list)
     if price.value is None or pool.purchase != "spot":
         return price
