@@ -28,6 +28,7 @@ WALK: Mapping[str, tuple[Sequence[str], int, str]] = {
     "report": (("FILE", "-o", "report.html"), 0, ""),
     "prices": ((_REGION,), 1, _NO_CREDENTIALS),
     "facts": (("FILE",), 3, "facts have expired"),
+    "ledger": (("FILE", "--setup"), 0, "TIME_GRANULARITY"),
     "matrix": ((), 0, "karpenter"),
     "types": (("p5",), 0, "p5.48xlarge"),
     "recipes": ((), 0, "llama3-8b"),

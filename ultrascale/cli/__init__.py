@@ -147,6 +147,9 @@ COMMANDS: "Mapping[str, Command]" = {
         "Judge a broken node anew, or keep repair off it.",
         stopped="run it again: it says in which state the node is",
     ),
+    "ledger": Command(
+        "ledger", "ledger_command", "Show who used the paid hours, and why others idled."
+    ),
     "upgrade-plan": Command("upgrade_plan", "upgrade_plan", "Plan an upgrade of Kubernetes."),
     "destroy": Command(
         "destroy",
@@ -217,6 +220,7 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "roll",
         "repair",
         "fabric",
+        "ledger",
         "upgrade-plan",
         "destroy",
     ),

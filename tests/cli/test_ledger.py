@@ -1,0 +1,143 @@
+"""`ultrascale ledger`: money by team, the bill's verdict as a status, and wrong files by name."""
+
+import csv
+import gzip
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support import bills
+from tests.support.bills import ARN, fee_line, line
+from tests.support.command_line import Ultrascale
+from tests.support.ledgers import BLOCK, FILE, TYPE, at, idle, node, reservation, used, write
+
+WINDOW = at("2026-10-29T11:30"), at("2026-11-02T11:30")
+ROWS = [
+    reservation(*WINDOW, WINDOW),
+    node(*WINDOW, 1, [used("a", 6), idle("job waits", 2)]),
+    node(at("2026-10-30T11:30"), WINDOW[1], 2, [used("b")]),
+]
+PRICES = f"""region,service,item,unit,price,currency,valid_on,source
+us-east-2,ec2-capacity-block,{BLOCK},fee,12345.67,USD,2026-10-20,invoice
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "prices.csv").write_text(PRICES)
+    return write(tmp_path, ROWS)
+
+
+def shown(ultrascale: Ultrascale, folder: Path, *words: str, status: int = 0) -> str:
+    own = ("--source", str(folder), "--prices", str(folder / "prices.csv"))
+    answer = ultrascale("ledger", FILE, *own, *words)
+    assert answer.returncode == status, answer.stderr
+    return answer.stdout + answer.stderr
+
+
+def test_each_team_sees_its_hours_and_money_and_finance_what_was_used_before(
+    ultrascale: Ultrascale, folder: Path
+) -> None:
+    text = shown(ultrascale, folder, "--month", "2026-11")
+
+    # Both nodes of the block are used for 35.5 of its 96 hours: 12,345.67 x 35.5 / 96 = 4,565.33.
+    assert re.search(r"^ *b +35\.5 +2,282\.66 +50\.0 %$", text, re.MULTILINE)
+    assert "sum 4,565.33" in text
+    assert f"{BLOCK}: 4,565.33 = 12,345.67 - 7,780.34 - 0.00" in text
+    assert "measured every 60 s" in text
+
+
+def test_the_finest_lines_add_up_over_both_months_to_the_fee(
+    ultrascale: Ultrascale, folder: Path
+) -> None:
+    cents = 0
+    for month in ("2026-10", "2026-11"):
+        rows = csv.DictReader(io.StringIO(shown(ultrascale, folder, "--month", month, "--csv")))
+        cents += sum(round(float(row["usd"]) * 100) for row in rows if row["reservation"] == BLOCK)
+    both = ("--from", "2026-10-01", "--until", "2026-12-01")
+    document = json.loads(shown(ultrascale, folder, *both, "--json", "--by", "reason"))
+
+    assert cents == document["cents"] == 1234567
+    names = [group["name"] for group in document["groups"] if group["cents"]]
+    assert names == ["(used)", "missing", "job waits", "drain"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (("--month", "2026-13"), 64, "--month: no month"),
+        (("--month", "2026-12"), 64, "is to come, or empty"),
+        (("--month", "2026-10", "--from", "2026-10-02"), 64, "neither goes with --month"),
+        (("--from", "yesterday"), 64, "--from: no time"),
+        (("--source", "/nowhere"), 64, "there is no folder /nowhere"),
+        (("--redact",), 64, "needs --reconcile"),
+        (("--from", "2026-10-28", "--until", "2026-11-03"), 0, "without a file: 2026-10-28"),
+    ],
+)
+def test_a_wrong_option_or_a_day_without_a_file_is_named(
+    ultrascale: Ultrascale, folder: Path, words: tuple[str, ...], status: int, said: str
+) -> None:
+    assert said in shown(ultrascale, folder, *words, status=status)
+
+
+WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
+    "another cluster": (lambda folder: write(folder, ROWS, name="other"), "of cluster 'other'"),
+    "a newer format": (lambda folder: write(folder, ROWS, v=2), "format 2 of the ledger"),
+    "cut off": (
+        lambda folder: [
+            file.write_bytes(file.read_bytes()[:60]) for file in folder.glob("ledger/*-30/*")
+        ],
+        "no whole file of a ledger",
+    ),
+    "no ledger": (
+        lambda folder: [
+            file.write_bytes(gzip.compress(b"{}\n")) for file in folder.glob("ledger/*-30/*")
+        ],
+        "no whole file of a ledger",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_file_that_is_no_ledger_of_the_cluster_gives_no_sums(
+    ultrascale: Ultrascale, folder: Path, case: str
+) -> None:
+    spoil, words = WRONG[case]
+    spoil(folder)
+
+    text = shown(ultrascale, folder, "--month", "2026-10", status=1)
+
+    assert words in text
+    assert "day=2026-10-30" in text
+
+
+def test_a_bill_beyond_the_tolerance_ends_with_status_3(
+    ultrascale: Ultrascale, folder: Path
+) -> None:
+    stray = line(at("2026-10-30"), f"BoxUsage:{TYPE}", 99, resource="i-0123456789abcdef0")
+    fee = fee_line(WINDOW[0], "12345.67", arn=ARN)
+    good = bills.write(folder / "good.csv", [fee])
+    bad = bills.write(folder / "bad.csv.gz", [fee, stray])
+    month = ("--month", "2026-10", "--reconcile")
+
+    assert "differs by 0.00 %, within" in shown(ultrascale, folder, *month, str(good))
+    text = shown(ultrascale, folder, *month, str(bad), status=3)
+    assert "99.00: in the bill, not in the ledger: i-0123456789abcdef0" in text
+    shown(ultrascale, folder, *month, str(bad), "--tolerance", "5")
+    shapes = shown(ultrascale, folder, *month, str(bad), "--redact", status=3)
+    assert shapes == f"Usage,USE2-BoxUsage:{TYPE},,i-X,reservation empty\n"
+
+
+def test_the_setup_names_the_cluster_its_reservations_and_all_columns(
+    ultrascale: Ultrascale, folder: Path
+) -> None:
+    text = shown(ultrascale, folder, "--setup", "--net")
+
+    assert f"{bills.CR_ARN} LIKE '%{BLOCK}'" in text
+    assert "resource_tags['aws_eks_cluster_name'] = 'mixed-capacity'" in text
+    assert "line_item_net_unblended_cost" in text
+    assert "${day}" in text

@@ -1,0 +1,243 @@
+"""The bill: nothing is unexplained in any variant, and each planted fault is the one named."""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.support import bills
+from tests.support.bills import ARN, Cur, fee_line, line, lines_of
+from tests.support.ledgers import (
+    BLOCK,
+    TYPE,
+    at,
+    idle,
+    ledger,
+    node,
+    price_list,
+    reservation,
+    used,
+    write,
+)
+from ultrascale.errors import ConfigError
+from ultrascale.lambdas.ledger import Row
+from ultrascale.ledger.bill import read_bill
+from ultrascale.ledger.reconcile import Reconciled, Uses, reconcile
+from ultrascale.ledger.showback import Showback
+
+MONTH = at("2026-12-01"), at("2027-01-01")
+WINDOW = at("2026-12-02T11:30"), at("2026-12-04T11:30")
+FEE, RATE = "5000.00", 60.0
+BURST = {"purchase": "on-demand", "reservation": "", "pool": "gpu-burst"}
+ROWS: Sequence[Row] = [
+    reservation(*WINDOW, WINDOW),
+    *(node(*WINDOW, number, [used("a", 6), idle(n=2)]) for number in range(2)),
+    node(at("2026-12-05T10:00"), at("2026-12-05T13:30"), 7, [used("b")], **BURST),
+    node(at("2026-12-05T10:20"), at("2026-12-05T12:00"), 8, [used("c", 4), idle(n=4)], **BURST),
+]
+EMPTY = [line(at("2026-10-15"), "DataTransfer", 1), line(at("2026-11-15"), "DataTransfer", 1)]
+HOURS = lines_of(ROWS, RATE)
+
+
+def held(folder: Path, lines: Sequence[Cur], **own: bool) -> tuple[Showback, Reconciled]:
+    uses = Uses(())
+    prices = price_list(FEE, ec2=RATE)
+    result = ledger(write(folder / "ledger", ROWS), prices).showback(*MONTH, uses.add)
+    file = bills.write(folder / "cur.csv.gz", [*EMPTY, *lines])
+    bill = read_bill([file], "mixed-capacity", net=own.get("net", False))
+    return result, reconcile(result, uses, bill, {TYPE})
+
+
+@pytest.mark.parametrize(
+    ("month", "arn", "amortized", "split"),
+    list(product(("2026-11-20", "2026-12-02"), ("", ARN), (0.0, 52.08), (False, True))),
+)
+def test_a_month_reconciles_in_each_form_that_the_bill_may_have(
+    tmp_path: Path, month: str, arn: str, amortized: float, split: bool
+) -> None:
+    hours = lines_of(ROWS, RATE, amortized=amortized, split=split)
+
+    _, result = held(tmp_path, [fee_line(at(month), FEE, arn=arn), *hours])
+
+    assert result.differences == ()
+    assert result.share == 0
+    way = "its ARN" if arn else "usage type, day and amount"
+    assert f"fee of {BLOCK}: matched by {way}" in result.remarks
+    assert sum(line.cents or 0 for line in result.lines if line.key.reservation == BLOCK) == 500000
+    paid = {line.key.team: line.cents for line in result.lines if line.basis == "bill"}
+    assert paid == {"b": 21000, "c": 5000, "": 5000}
+    assert all(line.key.purchase == "on-demand" for line in result.lines if line.basis == "bill")
+
+
+def _one(lines: Sequence[Cur], **change: str) -> list[Cur]:
+    """Return lines with a change of instance 7 in the hour from 11."""
+    return [{**each, **change} if _is_seven(each) else each for each in lines]
+
+
+def _is_seven(each: Cur) -> bool:
+    own = each["line_item_resource_id"].endswith("7")
+    return own and "T11" in each["line_item_usage_start_date"]
+
+
+FEE_LINE = fee_line(WINDOW[0], FEE, arn=ARN)
+SEVEN = "i-00000000000000007"
+STRAY = line(at("2026-12-05T11:00"), f"BoxUsage:{TYPE}", 60, resource="i-0123456789abcdef0")
+FAULTS: dict[str, tuple[Callable[[], list[Cur]], str, str]] = {
+    "a missing hour": (
+        lambda: [FEE_LINE, *(each for each in HOURS if not _is_seven(each))],
+        f"in the ledger, not in the bill: {SEVEN}",
+        "-60.00",
+    ),
+    "a doubled hour": (
+        lambda: [FEE_LINE, *HOURS, *(each for each in HOURS if _is_seven(each))],
+        f"billed twice: {SEVEN}",
+        "60.00",
+    ),
+    "another rate": (
+        lambda: [FEE_LINE, *_one(HOURS, line_item_unblended_cost="75")],
+        f"rate: {TYPE}, on-demand",
+        "15.00",
+    ),
+    "a stray instance": (
+        lambda: [FEE_LINE, *HOURS, STRAY],
+        "in the bill, not in the ledger: i-0123456789abcdef0",
+        "60.00",
+    ),
+    "a refund": (
+        lambda: [FEE_LINE, *HOURS, fee_line(WINDOW[0], "-1200.00", arn=ARN, item="Refund")],
+        f"refund: {BLOCK}",
+        "-1200.00",
+    ),
+    "a missing fee": (
+        lambda: HOURS,
+        f"in the ledger, not in the bill: fee of {BLOCK}",
+        "-5000.00",
+    ),
+    "a doubled fee": (
+        lambda: [FEE_LINE, FEE_LINE, *HOURS],
+        f"billed twice: {BLOCK}",
+        "5000.00",
+    ),
+    "another fee": (
+        lambda: [fee_line(WINDOW[0], "5100.00", arn=ARN), *HOURS],
+        f"another fee than the ledger's: {BLOCK}",
+        "100.00",
+    ),
+    "a fee of another block": (
+        lambda: [FEE_LINE, *HOURS, fee_line(at("2026-12-20"), "77.00")],
+        f"in the bill, not in the ledger: {TYPE} on 2026-12-20",
+        "77.00",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_the_one_that_is_named(tmp_path: Path, fault: str) -> None:
+    lines, name, usd = FAULTS[fault]
+
+    _, result = held(tmp_path, lines())
+
+    assert [(each.name, f"{each.usd:.2f}", each.counts) for each in result.differences] == [
+        (name, usd, True)
+    ]
+    assert result.share > 0.001
+
+
+def test_a_reserved_and_idle_hour_is_paid_by_its_own_line_and_boots_by_their_pool(
+    tmp_path: Path,
+) -> None:
+    start, end, name = at("2026-12-05T10:00"), at("2026-12-05T12:00"), "cr-0eeeeeeeeeeeeeee5"
+    own = {"purchase": "odcr", "reservation": name, "pool": "gpu-reserved-odcr"}
+    rows = [
+        reservation(start, end, None, 2, **own),
+        node(start + 600, end, 7, [used("b")], **own),
+    ]
+    arn = f"arn:aws:ec2:us-east-2:1:capacity-reservation/{name}"
+    lines = [
+        line(hour, f"UnusedBox:{TYPE}", 60, resource=arn, arn=arn) for hour in (start, start + 3600)
+    ]
+    # Its instance ran before the node joined, and after it was gone.
+    lines += [
+        line(hour, f"BoxUsage:{TYPE}", usd, hours=usd / 60, resource=SEVEN, arn=arn)
+        for hour, usd in ((start, 60), (start + 3600, 60), (start + 7200, 3))
+    ]
+    uses = Uses(())
+    folder = write(tmp_path / "ledger", rows)
+    showback = ledger(folder, price_list(ec2=RATE)).showback(*MONTH, uses.add)
+    bill = read_bill([bills.write(tmp_path / "cur.csv", lines)], "mixed-capacity", net=False)
+
+    result = reconcile(showback, uses, bill, {TYPE})
+
+    assert {
+        line.key.team or line.key.reason: line.cents for line in result.lines if line.cents
+    } == {
+        "b": 12300,
+        "missing": 12000,
+    }
+    assert [(each.name, each.counts) for each in result.differences] == [
+        ("not measured", False),
+        ("time between two measurements", False),
+    ]
+
+
+def test_lines_that_two_files_share_count_once_and_other_clusters_not_at_all(
+    tmp_path: Path,
+) -> None:
+    other = line(at("2026-12-05"), f"BoxUsage:{TYPE}", 60, tags='{"aws:eks:cluster-name": "x"}')
+    same = {**STRAY, "identity_line_item_id": "one"}
+    first = bills.write(tmp_path / "a.csv", [same, other])
+    second = bills.write(tmp_path / "b.csv", [same])
+
+    bill = read_bill([first, second], "mixed-capacity", net=False)
+
+    assert ([each.resource for each in bill.charges], bill.repeated) == (["i-0123456789abcdef0"], 1)
+
+
+def test_net_takes_the_costs_after_discounts(tmp_path: Path) -> None:
+    bill = read_bill([bills.write(tmp_path / "a.csv", [STRAY])], "mixed-capacity", net=True)
+
+    assert [each.usd for each in bill.charges] == [Decimal(30)]
+
+
+def test_what_could_not_be_matched_has_no_amounts_and_no_ids(tmp_path: Path) -> None:
+    _, result = held(tmp_path, [FEE_LINE, *HOURS, STRAY])
+
+    assert result.shapes == (f"Usage,USE2-BoxUsage:{TYPE},,i-X,reservation empty",)
+
+
+WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no reservation columns": (
+        lambda file: bills.write(file, HOURS, without=[bills.CR_ARN]),
+        "INCLUDE_CAPACITY_RESERVATION_DATA",
+    ),
+    "daily grain": (
+        lambda file: bills.write(
+            file, [{**STRAY, "line_item_usage_end_date": "2026-12-06T11:00:00Z"}]
+        ),
+        "daily or monthly grain",
+    ),
+    "another currency": (
+        lambda file: bills.write(file, [{**STRAY, "line_item_currency_code": "EUR"}]),
+        "in EUR",
+    ),
+    "cut off": (
+        lambda file: bills.write(file, HOURS) and file.write_bytes(file.read_bytes()[:-40]),
+        "to its end",
+    ),
+    "Parquet": (lambda file: file.write_bytes(b"PAR1...."), "Parquet is not read"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_bill_that_would_give_other_sums_is_refused_with_the_way_out(
+    tmp_path: Path, case: str
+) -> None:
+    make, words = WRONG[case]
+    make(tmp_path / "cur.csv")
+
+    with pytest.raises(ConfigError) as refusal:
+        read_bill([tmp_path / "cur.csv"], "mixed-capacity", net=False)
+
+    assert words in str(refusal.value)

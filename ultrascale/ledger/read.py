@@ -1,0 +1,115 @@
+"""The ledger's files, gzip JSON lines in a folder a day, from a folder or a bucket."""
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ultrascale.account import Account
+from ultrascale.documents import parse_json
+from ultrascale.errors import ConfigError, Diagnostic, UsageError
+from ultrascale.lambdas.ledger import DAY, VERSION, ReservationRow, Row
+
+S3 = "s3://"
+_READERS = 16
+_GZIP = 31
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+# A key of rows of reservations alone; most rows are of nodes, which are not decoded.
+_RESERVATION = b'"bought"'
+
+
+class Blob(NamedTuple):
+    """A file of the ledger, as it is stored."""
+
+    name: str  # Its path
+    day: date  # Its day
+    content: bytes  # Its bytes
+
+
+def start_of(day: date) -> int:
+    """Return the first second of a day in UTC, since the epoch."""
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
+
+
+def days_of(starts: int, ends: int) -> Sequence[date]:
+    """Return the days of a period in UTC."""
+    first = datetime.fromtimestamp(starts, UTC).date()
+    return [first + timedelta(days=count) for count in range(-(-ends // DAY) - starts // DAY)]
+
+
+def blobs_of(
+    source: str, starts: int, ends: int, account_of: Callable[[], Account]
+) -> Iterator[Blob]:
+    """Yield the files of all days of a period, in order.
+
+    Args:
+        source: A folder, or ``s3://BUCKET/PREFIX``.
+        starts: Start of the period, in seconds since the epoch.
+        ends: Its end.
+        account_of: Connects to the account of the bucket.
+
+    Raises:
+        UsageError: There is no such folder.
+        UnansweredError: S3 refused to list or to read the bucket.
+    """
+    days = {f"day={day}": day for day in days_of(starts, ends)}
+    if not source.startswith(S3):
+        if not (folder := Path(source)).is_dir():
+            raise UsageError([f"--source: there is no folder {source}; name that of the ledger"])
+        for file in sorted(folder.glob("**/day=*/*.json.gz")):
+            if file.parent.name in days:
+                yield Blob(str(file), days[file.parent.name], file.read_bytes())
+        return
+    account = account_of()
+    s3 = account.client("s3")
+    bucket, _, prefix = source.removeprefix(S3).partition("/")
+    prefix = f"{prefix.rstrip('/')}/" if prefix else ""
+
+    def read(key: str) -> Blob:
+        content = account.ask(s3.get_object, Bucket=bucket, Key=key)["Body"].read()
+        return Blob(f"{S3}{bucket}/{key}", days[key.split("/")[-2]], content)
+
+    keys = sorted(
+        key
+        for month in sorted({name[:11] for name in days})
+        for page in account.ask_pages(s3.list_objects_v2, Bucket=bucket, Prefix=prefix + month)
+        for item in page["Contents"]
+        if (key := item.get("Key", "")).split("/")[-2] in days
+    )
+    with ThreadPoolExecutor(_READERS) as readers:
+        yield from readers.map(read, keys)
+
+
+def rows_of(blob: Blob, cluster: str) -> tuple[int, list[Row]]:
+    """Return the sampling interval and the rows of a file.
+
+    Raises:
+        ConfigError: It is no whole file of the ledger of ``cluster``, or has a newer format.
+    """
+    try:
+        head, *rows = _DECODER.decode_lines(zlib.decompress(blob.content, _GZIP))
+        version, name, every = head["v"], head["cluster"], head["every"]
+    except (ValueError, KeyError, zlib.error) as error:
+        raise _refusal(blob, f"no whole file of a ledger: {error}") from None
+    if version != VERSION:
+        raise _refusal(blob, f"format {version} of the ledger, not {VERSION}; upgrade ultrascale")
+    if name != cluster:
+        raise _refusal(blob, f"the ledger of cluster {name!r}, not of {cluster!r}")
+    return every, rows
+
+
+def _refusal(blob: Blob, words: str) -> ConfigError:
+    return ConfigError([Diagnostic(message=words, file=blob.name, code="ledger")])
+
+
+def reservations_of(blob: Blob) -> Iterator[ReservationRow]:
+    """Yield the rows of reservations of a file; none of a broken one, which `rows_of` refuses."""
+    try:
+        lines = zlib.decompress(blob.content, _GZIP).splitlines()
+        yield from (parse_json(line) for line in lines if _RESERVATION in line)
+    except (ValueError, zlib.error):
+        return

@@ -1,0 +1,288 @@
+"""Showback of a period: its priced lines, prepaid fees, prices, and time without a measurement."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from itertools import groupby
+from typing import NamedTuple
+
+from ultrascale.account import Account
+from ultrascale.catalog.prices import Price, PriceList
+from ultrascale.errors import ConfigError, Diagnostic
+from ultrascale.frozen import Frozen
+from ultrascale.lambdas.ledger import (
+    DAY,
+    DRAIN,
+    MISSING,
+    NOT_MEASURED,
+    VERSION,
+    WINDOW_START,
+    ReservationRow,
+    Row,
+    Share,
+    split,
+)
+from ultrascale.ledger import read
+from ultrascale.ledger.price import (
+    Bought,
+    Key,
+    Line,
+    Prepaid,
+    Totals,
+    dollars,
+    lines_of,
+    prepaid_of,
+    windows_of,
+)
+from ultrascale.ledger.read import Blob
+from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.needs.pools import PAID_BEFORE, RATES, listed_prices
+
+_NO_NODE = frozenset({DRAIN, WINDOW_START, MISSING, NOT_MEASURED})
+_ML = "ml."
+_MOST_MISTAKES = 20
+
+
+class Showback(Frozen):
+    """Owners of all paid hours of a period or reasons of idleness, and their cost."""
+
+    cluster: str  # Name of the cluster
+    region: str  # Its Region
+    starts: int  # Start of the period, in seconds since the epoch
+    ends: int  # Its end
+    every: int  # Sampling interval, in seconds
+    lines: tuple[Line, ...]  # Finest lines
+    prepaid: tuple[Prepaid, ...]  # Reservations whose fees are known
+    prices: tuple[str, ...]  # Sentences on prices: amount, day and source
+    missing_days: tuple[date, ...]  # Days without a file
+    unmeasured: float  # Share of the period's time without a measurement
+    bought: tuple[Bought, ...]  # Reservations with an end
+    rates: Mapping[tuple[str, str], Price]  # Prices of a node-hour by purchase and type
+    sizes: Mapping[str, float]  # Accelerators of a node by type
+    centers: Mapping[str, str]  # Cost centers by the name of a queue or a team
+
+    @property
+    def period(self) -> tuple[int, int]:
+        """Its start and its end."""
+        return self.starts, self.ends
+
+    @property
+    def groupings(self) -> Mapping[str, Callable[[Key], str]]:
+        """Names of lines, by grouping."""
+        return groupings(self.centers)
+
+    @property
+    def cents(self) -> int:
+        """Sum of all lines with a price."""
+        return sum(line.cents or 0 for line in self.lines)
+
+
+class Ledger(NamedTuple):
+    """A cluster's ledger, and all that prices it."""
+
+    cluster: ClusterPlan  # The cluster
+    source: str  # A folder, or ``s3://BUCKET/PREFIX``
+    account_of: Callable[[], Account]  # Connects to the account of the bucket
+    prices: PriceList  # Prices, with fees of reservations
+    # Fees of the file by pool, as US dollars by the end of the time that they pay for
+    fees: Mapping[str, Mapping[int | None, Decimal]]
+    centers: Mapping[str, str]  # Cost centers by the name of a queue or a team
+
+    def showback(
+        self, starts: int, ends: int, watch: Callable[[Key, Share], None] | None = None
+    ) -> Showback:
+        """Read the ledger of a period, and price it.
+
+        Args:
+            starts: Start of the period, in seconds since the epoch.
+            ends: Its end.
+            watch: Takes each share with its line; None for nobody.
+
+        Raises:
+            ConfigError: Files of the ledger are wrong; they are named, up to a limit.
+            UnansweredError: S3 refused to list or to read the bucket.
+        """
+        blobs = list(self._blobs(starts, ends))
+        bought = tuple(self._bought(blobs, starts))
+        totals = Totals(starts, ends, bought)
+        measured = _Measured(self.cluster.name, totals, watch or (lambda key, share: None))
+        by_day = {day: list(own) for day, own in groupby(blobs, key=lambda blob: blob.day)}
+        days = read.days_of(starts, ends)
+        for day in days:
+            measured.add_day(read.start_of(day), by_day.get(day, []))
+        if measured.mistakes:
+            raise ConfigError(measured.mistakes[:_MOST_MISTAKES])
+        pools = self.cluster.pools
+        sizes = {pool.node_types[0]: float(pool.accelerators_per_node) for pool in pools}
+        sizes |= measured.sizes
+        rates = _Rates(self.cluster, self.prices)
+        lines = lines_of(totals, sizes, rates.find)
+        return Showback(
+            cluster=self.cluster.name,
+            region=self.cluster.region,
+            starts=starts,
+            ends=ends,
+            every=measured.every,
+            lines=tuple(lines),
+            prepaid=tuple(prepaid_of(totals)),
+            prices=(*rates.words(), *map(_fee_words, bought)),
+            missing_days=tuple(day for day in days if day not in by_day),
+            unmeasured=measured.gaps / (ends - starts),
+            bought=bought,
+            rates={name: price for name, price in rates.known.items() if price is not None},
+            sizes=sizes,
+            centers=self.centers,
+        )
+
+    def _blobs(self, starts: int, ends: int) -> Iterator[Blob]:
+        return read.blobs_of(self.source, starts, ends, self.account_of)
+
+    def _bought(self, blobs: Iterable[Blob], starts: int) -> Iterator[Bought]:
+        """Yield the reservations with an end that the file or the ledger names."""
+        rows = [row for blob in blobs for row in read.reservations_of(blob)]
+        # The end before an extension, and the fees of others, stand in rows of the days before.
+        if begun := [row["window"][0] for row in rows if row["window"] and row["fee"]]:
+            before = self._blobs(min(begun), starts)
+            rows = [*(row for blob in before for row in read.reservations_of(blob)), *rows]
+        by_name: dict[str, list[ReservationRow]] = {}
+        for row in rows:
+            if row["window"] is not None:
+                by_name.setdefault(row["reservation"], []).append(row)
+        for name, own in by_name.items():
+            last = own[-1]
+            windows = [row["window"] for row in own if row["window"] is not None]
+            extensions = {
+                row["fee"]["until"]: Decimal(row["fee"]["usd"]) for row in own if row["fee"]
+            }
+            key = Key(name, last["purchase"], last["pool"], last["type"], "")
+            yield self._paid(key, last["bought"] * last["accelerators"], windows, extensions)
+        for pool in self.cluster.pools:
+            name = None if pool.reservation is None else pool.reservation.id
+            if name is None or name in by_name or pool.window is None:
+                continue
+            # The file alone names it: nothing of it was measured.
+            window = [int(at.timestamp()) for at in (pool.window.starts, pool.window.ends)]
+            key = Key(name, pool.purchase, pool.pool, pool.node_types[0], "")
+            yield self._paid(key, pool.max_nodes * pool.accelerators_per_node, [window], {})
+
+    def _paid(
+        self,
+        key: Key,
+        accelerators: float,
+        windows: Sequence[Sequence[int]],
+        extensions: Mapping[int, Decimal],
+    ) -> Bought:
+        """Return a reservation with its fees: the file's, else of a price file and of AWS."""
+        known: dict[int | None, Decimal] = {**extensions}
+        price = self.prices.find(self.cluster.region, "ec2-capacity-block", key.reservation)
+        if price is not None:
+            known[None] = Decimal(str(price.price))
+        ends = {end for _, end in windows}
+        if stated := self.fees.get(key.pool):
+            # The file leads up to the end that it knows; later fees are the ledger's.
+            to = max(filter(None, stated))
+            ends = {end for end in ends if end > to}
+            known = {**stated, **{end: usd for end, usd in extensions.items() if end > to}}
+        starts = min(start for start, _ in windows)
+        return Bought(key, accelerators, windows_of(starts, ends, known))
+
+
+class _Measured:
+    """Rows of the ledger, added up a day at a time: each row ends at midnight at last."""
+
+    def __init__(self, cluster: str, totals: Totals, watch: Callable[[Key, Share], None]) -> None:
+        self._cluster, self._totals, self._watch = cluster, totals, watch
+        self._known: dict[str, ReservationRow] = {}
+        self.mistakes: list[Diagnostic] = []
+        self.sizes: dict[str, float] = {}
+        self.every = self.gaps = 0
+
+    def add_day(self, start: int, blobs: Sequence[Blob]) -> None:
+        """Add the files of the day that begins at ``start``; without any, it was not measured."""
+        starts, ends = max(start, self._totals.starts), min(start + DAY, self._totals.ends)
+        rows: list[Row] = []
+        if not blobs:
+            rows.append({"v": VERSION, "kind": "gap", "from": starts, "to": ends})
+        for blob in blobs:
+            try:
+                interval, own = read.rows_of(blob, self._cluster)
+            except ConfigError as error:
+                self.mistakes += error.diagnostics
+            else:
+                self.every = max(self.every, interval)
+                rows += own
+        for row in rows:
+            if row["kind"] == "gap":
+                self.gaps += max(min(row["to"], ends) - max(row["from"], starts), 0)
+            else:
+                self.sizes[row["type"]] = row["accelerators"]
+        for share in split(rows, starts, ends, self._known):
+            self._watch(self._totals.add(share), share)
+        self._known |= {row["reservation"]: row for row in rows if row["kind"] == "reservation"}
+
+
+# --- Rates of nodes, and fees of reservations -----------------------------------------------------
+
+
+class _Rates:
+    """Prices of lines without a fee, by purchase option and instance type."""
+
+    def __init__(self, cluster: ClusterPlan, prices: PriceList) -> None:
+        self.known: dict[tuple[str, str], Price | None] = {}
+        self._sellers = {pool.pool: pool.facts.seller for pool in cluster.pools}
+        self._region, self._prices = cluster.region, prices
+
+    def find(self, key: Key) -> Decimal | None:
+        """Return US dollars of a node-hour; None without a price, or where a fee pays."""
+        if key.purchase in PAID_BEFORE:
+            return None
+        seller = self._sellers.get(key.pool, "ec2")
+        name = key.type if seller == "ec2" else f"{_ML}{key.type.removeprefix(_ML)}"
+        listed = listed_prices([name], key.purchase, seller, self._region, self._prices)
+        price = self.known[key.purchase, key.type] = next(iter(listed.prices), None)
+        return None if price is None else Decimal(str(price.price))
+
+    def words(self) -> Iterator[str]:
+        """Yield a sentence on each price."""
+        for (purchase, name), price in sorted(self.known.items()):
+            if price is None:
+                yield f"no price of {name}, {purchase}: its lines have hours and no money"
+            else:
+                words = f"${price.price:g} an hour {RATES[price.service]} on {price.valid_on}"
+                yield f"{name}, {purchase}: {words}, {price.source}"
+
+
+def _fee_words(bought: Bought) -> str:
+    known = [window.cents for window in bought.windows]
+    if None in known:
+        name = bought.key.reservation
+        return f"no fee of {name}: its lines have hours and no money; write it into purchase.fee"
+    return f"{bought.key.reservation}: a fee of {' + '.join(map(dollars, known))}"
+
+
+# --- Groups of lines ------------------------------------------------------------------------------
+
+
+def _owner(key: Key, own: str) -> str:
+    """Return ``own`` for used accelerators, and the reason of idle ones."""
+    if key.reason:
+        return f"({key.reason})" if key.reason in _NO_NODE else f"(idle: {key.reason})"
+    return own or f"(namespace {key.namespace})"
+
+
+def groupings(centers: Mapping[str, str]) -> Mapping[str, Callable[[Key], str]]:
+    """Return the groupings of ``--by``.
+
+    Args:
+        centers: Cost centers by the name of a queue or a team.
+    """
+    return {
+        "team": lambda key: _owner(key, key.team),
+        "queue": lambda key: _owner(key, key.queue),
+        "job": lambda key: _owner(key, f"{key.namespace}/{key.job}" if key.job else ""),
+        "pool": lambda key: key.pool,
+        "node-type": lambda key: key.type,
+        "reservation": lambda key: key.reservation or f"({key.purchase})",
+        "reason": lambda key: key.reason or "(used)",
+        "cost-center": lambda key: _owner(key, centers.get(key.queue) or centers.get(key.team, "")),
+    }
