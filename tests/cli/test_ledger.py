@@ -141,3 +141,22 @@ def test_the_setup_names_the_cluster_its_reservations_and_all_columns(
     assert "resource_tags['aws_eks_cluster_name'] = 'mixed-capacity'" in text
     assert "line_item_net_unblended_cost" in text
     assert "${day}" in text
+
+
+def test_the_report_draws_who_used_the_days_before_with_the_sums_of_the_ledger(
+    ultrascale: Ultrascale, folder: Path
+) -> None:
+    own = ("--ledger", str(folder), "--prices", str(folder / "prices.csv"))
+    page = ultrascale("report", FILE, "-o", "-", *own)
+    text = ultrascale("report", FILE, "-o", "-", "--markdown", *own).stdout
+
+    assert page.returncode == 0, page.stderr
+    assert '<section id="ledger"' in page.stdout
+    assert 'aria-label="Drawing of who used it"' in page.stdout
+    assert "USD a day by reason" in page.stdout
+    assert "### Who used it" in text
+    assert "| b | 72.0 | " in text
+    # All of the block lies within the 28 days: its reasons add up to the fee.
+    reasons = text.partition("cost by reason.")[2].partition("###")[0]
+    amounts = re.findall(r"\| ([\d,]+\.\d\d) \|$", reasons, re.MULTILINE)
+    assert sum(round(float(usd.replace(",", "")) * 100) for usd in amounts) == 1234567

@@ -15,6 +15,9 @@ from ultrascale.errors import QuestionError, UltrascaleError, UsageError
 from ultrascale.release import VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ultrascale.ledger.showback import Showback
     from ultrascale.plan import ClusterPlan
     from ultrascale.report import Comparison
 
@@ -45,6 +48,13 @@ _Assembly = Annotated[
         help="With --against: use this output of `cdk synth` for FILE; do not synthesize.",
     ),
 ]
+_Ledger = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR|s3://…", help="Show who used it, by the ledger in a folder or bucket."
+    ),
+]
+_DAYS = 28
 
 
 def report(
@@ -54,6 +64,8 @@ def report(
     assembly: _Assembly = None,
     at: options.At = None,
     prices: PriceFileOption = None,
+    ledger: _Ledger = None,
+    profile: options.AskingProfile = None,
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Write Markdown for a pull request.")
     ] = False,
@@ -61,9 +73,12 @@ def report(
     """Draw a cluster: topology, calendar, cost, control plane, quotas, decisions. Asks no account.
 
     The page is one HTML file that loads nothing else. Markdown has at most 60,000 characters. Equal
-    input gives equal bytes.
+    input gives equal bytes. With --ledger it begins with who used the cluster in the last 28 days;
+    S3 is asked where the ledger is in a bucket.
     """
     from ultrascale import plan
+    from ultrascale.cli.ledger import open_ledger
+    from ultrascale.lambdas.ledger import DAY
     from ultrascale.plan.needs.calendar import read_time
     from ultrascale.plan.needs.report import plan_needs
     from ultrascale.report import render_markdown, render_page
@@ -80,7 +95,12 @@ def report(
     comparison = None if against is None else _comparison(cluster, file, against, assembly)
     render = render_markdown if as_markdown else render_page
     name = "standard input" if file == _STDOUT else file.name
-    text = render(needs, file=name, version=VERSION, comparison=comparison)
+    used: Sequence[Showback] = ()
+    if ledger is not None:
+        end = int((moment or options.now()).timestamp()) // DAY * DAY
+        opened = open_ledger(cluster, ledger, prices, profile)
+        used = [opened.showback(end - n * DAY, end - (n - 1) * DAY) for n in range(_DAYS, 0, -1)]
+    text = render(needs, file=name, version=VERSION, comparison=comparison, ledger=used)
     if out == _STDOUT:
         typer.echo(text, nl=False)
         return

@@ -27,6 +27,10 @@ _CHARACTER = 10
 _MILLION, _THOUSAND = 1_000_000, 1_000
 
 
+Column = tuple[float, float, Sequence[float]]
+"""Left and right edge of a column, and its value of each band."""
+
+
 class _Band(NamedTuple):
     """A band in the graph of cost: a pool, or all charges other than nodes."""
 
@@ -40,7 +44,7 @@ class _Band(NamedTuple):
         return sum(usd for name, usd in step.usd_per_day.items() if name in self.parts)
 
 
-class _Axis(NamedTuple):
+class Axis(NamedTuple):
     """The time axis."""
 
     first: datetime
@@ -65,7 +69,7 @@ def calendar_drawing(needs: ClusterNeeds) -> Drawing | None:
     # Without a window, the cost of all days is equal.
     steps = needs.spend.steps
     first, last = steps[0].starts, steps[-1].ends
-    axis = None if first is None or last is None else _Axis(first, last)
+    axis = None if first is None or last is None else Axis(first, last)
     boxes = [] if axis is None else [*_reservation_boxes(needs, axis)]
     bands = [*_bands(needs)]
     if bands:
@@ -73,7 +77,7 @@ def calendar_drawing(needs: ClusterNeeds) -> Drawing | None:
     bottom = boxes[-1].y + boxes[-1].height
     shapes, texts = ([box for box in boxes if bool(box.lines) == is_text] for is_text in (0, 1))
     if axis is not None:
-        shapes = [*_day_boxes(axis, bottom), *shapes, *_now_boxes(needs.at, axis, bottom)]
+        shapes = [*day_boxes(axis, bottom), *shapes, *_now_boxes(needs.at, axis, bottom)]
     names = {band.name: (band.fill, band.words) for band in bands}
     boxes = [*shapes, *texts, *legend_of(bottom + 2 * PAD, _LEGEND, names)]
     return Drawing(WIDTH, max(box.y + box.height for box in boxes) + 2, tuple(boxes))
@@ -103,7 +107,8 @@ def _shape(style: str, fill: str, x: float, y: float, width: float, height: floa
     return box_of(Card(style=style, fill=fill), x, y, width, height)
 
 
-def _day_boxes(axis: _Axis, bottom: int) -> Iterator[Box]:
+def day_boxes(axis: Axis, bottom: float) -> Iterator[Box]:
+    """Yield a line and a label for the days of an axis."""
     year = None
     for day in axis.days():
         x = axis.place(day)
@@ -114,13 +119,13 @@ def _day_boxes(axis: _Axis, bottom: int) -> Iterator[Box]:
         year = day.year
 
 
-def _now_boxes(at: datetime | None, axis: _Axis, bottom: int) -> Iterator[Box]:
+def _now_boxes(at: datetime | None, axis: Axis, bottom: int) -> Iterator[Box]:
     if at is not None and axis.first <= at <= axis.last:
         yield _shape("line", "now", axis.place(at), _TOP, 2, bottom - _TOP)
         yield _text_box("s b", time_at("at", at), min(axis.place(at), _RIGHT - 130), bottom, 130)
 
 
-def _reservation_boxes(needs: ClusterNeeds, axis: _Axis) -> Iterator[Box]:
+def _reservation_boxes(needs: ClusterNeeds, axis: Axis) -> Iterator[Box]:
     """Yield a row for each window, and for each reservation without an end."""
     y = _TOP
     for index, window in enumerate(needs.calendar):
@@ -157,7 +162,7 @@ def _row_boxes(name: str, purchase: str, words: Line, y: int) -> Sequence[Box]:
 
 
 def _cost_boxes(
-    needs: ClusterNeeds, bands: Sequence[_Band], axis: _Axis | None, y: int
+    needs: ClusterNeeds, bands: Sequence[_Band], axis: Axis | None, y: int
 ) -> Iterator[Box]:
     """Yield the daily cost over time, as a stack of bands for each step."""
     spend = needs.spend
@@ -167,28 +172,44 @@ def _cost_boxes(
         bound = f"at least; parts without a price: {lacking}" if lacking else "at full size"
         words = (f"USD a day, {bound}",)
     yield _text_box("n b halo", words, 2, y, WIDTH - 4)
-    y += 2 * LINE
-    ticks = _ticks(max(step.total_usd_per_day for step in spend.steps))
-    bottom, scale = y + _CHART, _CHART / ticks[-1]
-    for tick in ticks:
-        level = bottom - tick * scale
-        yield _shape("line", "grid", _LEFT, level, _RIGHT - _LEFT, 1)
-        card = Card((("s m", _short_dollars(tick)),), axis="usd")
-        yield box_of(card, _LEFT - 50, level - 10, 46)
+    columns: list[Column] = []
     for step in spend.steps:
         starts, ends = _LEFT, _RIGHT
         if axis is not None:
             starts, ends = axis.place(step.starts or axis.first), axis.place(step.ends or axis.last)
+        columns.append((starts, ends, [band.cost_in(step) for band in bands]))
+    yield from stack_boxes(columns, [(band.name, band.fill) for band in bands], y + 2 * LINE)
+
+
+def stack_boxes(
+    columns: Sequence[Column], bands: Sequence[tuple[str, str]], y: float, unit: str = "$"
+) -> Iterator[Box]:
+    """Yield a graph of stacked columns with its axis.
+
+    Args:
+        columns: Left and right edge of each column, and its value of each band.
+        bands: Names and fills of the bands, the lowest first.
+        y: Upper edge.
+        unit: Unit of the values, in front of them.
+    """
+    ticks = _ticks(max(sum(values) for *_, values in columns))
+    bottom, scale = y + _CHART, _CHART / ticks[-1]
+    for tick in ticks:
+        level = bottom - tick * scale
+        yield _shape("line", "grid", _LEFT, level, _RIGHT - _LEFT, 1)
+        card = Card((("s m", _short(tick, unit)),), axis="usd")
+        yield box_of(card, _LEFT - 50, level - 10, 46)
+    for starts, ends, values in columns:
         level, width = float(bottom), ends - starts
-        for band in bands:
-            height = band.cost_in(step) * scale
+        for (name, fill), value in zip(bands, values, strict=True):
+            height = value * scale
             level -= height
             if height:
-                yield _shape("bar", band.fill, starts, level, width, height)
+                yield _shape("bar", fill, starts, level, width, height)
             # The band's name, if there is room for it.
-            if height >= LINE and width >= _CHARACTER * len(band.name):
+            if height >= LINE and width >= _CHARACTER * len(name):
                 middle = level + (height - LINE) / 2
-                yield _text_box("t b halo", band.name, starts + PAD // 2, middle, width - PAD)
+                yield _text_box("t b halo", name, starts + PAD // 2, middle, width - PAD)
     yield _shape("line", "axis", _LEFT, bottom, _RIGHT - _LEFT, 1)
 
 
@@ -202,9 +223,9 @@ def _ticks(most: float) -> Sequence[float]:
     return [step * count for count in range(math.ceil(most / step) + 1)]
 
 
-def _short_dollars(value: float) -> str:
-    """Return an amount for the axis, with K for thousands and M for millions."""
+def _short(value: float, unit: str) -> str:
+    """Return an amount for the axis, with k for thousands and M for millions."""
     for size, letter in ((_MILLION, "M"), (_THOUSAND, "k")):
         if abs(value) >= size:
-            return f"${value / size:,.3g}{letter}"
-    return f"${value:,.3g}"
+            return f"{unit}{value / size:,.3g}{letter}"
+    return f"{unit}{value:,.3g}"

@@ -7,6 +7,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from ultrascale.ledger.showback import Showback
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.plan.needs import pools
 from ultrascale.plan.needs.tables import Table, plain, time_at
@@ -14,6 +15,7 @@ from ultrascale.report import headline, words
 from ultrascale.report.calendar import calendar_drawing
 from ultrascale.report.sections import Comparison, Section, sections_of
 from ultrascale.report.topology import topology_drawing
+from ultrascale.report.usage import usage_drawing, usage_section
 
 LIMIT = 60_000
 """Most characters of the Markdown text: a comment of GitHub holds 65,536."""
@@ -36,6 +38,7 @@ def render_page(
     version: str,
     comparison: Comparison | None = None,
     seen: Sequence[Section] = (),
+    ledger: Sequence[Showback] = (),
 ) -> str:
     """Return the HTML page, which loads nothing from elsewhere.
 
@@ -45,14 +48,16 @@ def render_page(
         version: Version of this product.
         comparison: Comparison with an earlier state; None without one.
         seen: Sections on what was seen of the live cluster; they come first.
+        ledger: The ledger, priced by days; empty without one.
     """
     return _rendered_template(
         "page.html.jinja",
         needs,
         file=file,
         version=version,
-        sections=[*seen, *sections_of(needs, comparison)],
+        sections=[*seen, *_used(ledger), *sections_of(needs, comparison)],
         seen=seen,
+        usage=usage_drawing(ledger) if ledger else None,
         topology=topology_drawing(needs),
         calendar=calendar_drawing(needs),
     )
@@ -64,7 +69,12 @@ def render_picture(needs: ClusterNeeds) -> str:
 
 
 def render_markdown(
-    needs: ClusterNeeds, *, file: str, version: str, comparison: Comparison | None = None
+    needs: ClusterNeeds,
+    *,
+    file: str,
+    version: str,
+    comparison: Comparison | None = None,
+    ledger: Sequence[Showback] = (),
 ) -> str:
     """Return Markdown of at most `LIMIT` characters: the longest tables lose their last rows.
 
@@ -73,8 +83,9 @@ def render_markdown(
         file: Name of the cluster file.
         version: Version of this product.
         comparison: Comparison with an earlier state; None without one.
+        ledger: The ledger, priced by days; empty without one.
     """
-    sections = [*sections_of(needs, comparison)]
+    sections = [*_used(ledger), *sections_of(needs, comparison)]
     blocks = [block for section in sections for block in section.blocks if not block.page_only]
     tables = [block.table for block in blocks if block.table is not None]
     dropped = Counter[str]()
@@ -92,6 +103,10 @@ def render_markdown(
             return text[: LIMIT - 1].rsplit("\n", 1)[0] + "\n"
         longest = max(long, key=lambda table: _table_length(table, left(table)))
         dropped[longest.caption] += max(1, (left(longest) - _LEAST_ROWS) // 4)
+
+
+def _used(ledger: Sequence[Showback]) -> Sequence[Section]:
+    return [usage_section(ledger)] if ledger else []
 
 
 def _table_length(table: Table, rows: int) -> int:
