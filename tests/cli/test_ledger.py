@@ -128,6 +128,8 @@ def test_a_bill_beyond_the_tolerance_ends_with_status_3(
     text = shown(ultrascale, folder, *month, str(bad), status=3)
     assert "99.00: in the bill, not in the ledger: i-0123456789abcdef0" in text
     shown(ultrascale, folder, *month, str(bad), "--tolerance", "5")
+    both = ("--from", "2026-10-01", "--until", "2026-11-09", "--reconcile", str(good))
+    assert "no line of 2026-11" in shown(ultrascale, folder, *both, status=1)
     shapes = shown(ultrascale, folder, *month, str(bad), "--redact", status=3)
     assert shapes == f"Usage,USE2-BoxUsage:{TYPE},,i-X,reservation empty\n"
 

@@ -212,6 +212,14 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda file: bills.write(file, HOURS, without=[bills.CR_ARN]),
         "INCLUDE_CAPACITY_RESERVATION_DATA",
     ),
+    "no column of Savings Plans": (
+        lambda file: bills.write(
+            file,
+            [{**STRAY, "line_item_line_item_type": "SavingsPlanCoveredUsage"}],
+            without=["savings_plan_savings_plan_effective_cost"],
+        ),
+        "whose cost is in savings_plan_savings_plan_effective_cost",
+    ),
     "daily grain": (
         lambda file: bills.write(
             file, [{**STRAY, "line_item_usage_end_date": "2026-12-06T11:00:00Z"}]

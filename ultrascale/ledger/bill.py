@@ -174,8 +174,11 @@ def _charge(line: Mapping[str, str], *, net: bool) -> Charge:
     term = terms("usage").get(usage.rpartition("-")[2])
     item = terms("item").get(line["line_item_line_item_type"])
     use = term.use if term is not None and item is not None else ""
+    # Taxes, credits, and the fees and negations of Savings Plans are in the cost of no usage.
     cost = "" if item is None else item.net if net else item.use
-    usd = Decimal(line.get(cost) or line.get("line_item_unblended_cost") or 0)
+    if cost and cost not in line:
+        raise ValueError(f"of {line['line_item_line_item_type']}, whose cost is in {cost}: add it")
+    usd = Decimal(line[cost] or 0) if cost else Decimal()
     if line["line_item_currency_code"] not in ("", _USD):
         raise ValueError(f"in {line['line_item_currency_code']}, where the ledger is in {_USD}")
     start, end = (_time(line[f"line_item_usage_{edge}_date"]) for edge in ("start", "end"))

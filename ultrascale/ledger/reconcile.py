@@ -8,6 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ultrascale.catalog.capacity_blocks import LONGEST_AHEAD
+from ultrascale.errors import QuestionError
 from ultrascale.frozen import Frozen
 from ultrascale.lambdas.ledger import DAY, NOT_MEASURED, Share, day_of
 from ultrascale.ledger.bill import Bill, Charge
@@ -73,7 +74,13 @@ def reconcile(
         uses: Its use by hour and resource.
         bill: The bill.
         accelerated: Instance types with accelerators.
+
+    Raises:
+        QuestionError: The bill lacks a month of the period.
     """
+    days = range(showback.starts, showback.ends, DAY)
+    if lacking := sorted({day_of(at)[:7] for at in days} - bill.months):
+        raise QuestionError([f"--reconcile: no line of {', '.join(lacking)}; add its bill"])
     own = [each for each in bill.charges if each.type in accelerated]
     rated, blocks = _by_hour(showback, own)
     spent, held = _held(showback, uses, rated)
