@@ -6,14 +6,17 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.ledgers import (
     BLOCK,
+    POOL,
     SIZE,
     at,
     idle,
+    ledger,
     node,
     price_list,
     priced,
@@ -93,3 +96,90 @@ def test_all_lines_add_up_to_the_fee_in_each_month_and_no_team_pays_for_another(
     }
     (prepaid,) = (each for each in months[1].prepaid if each.reservation == BLOCK)
     assert (prepaid.before, prepaid.within, prepaid.after) == (own(months[0]), own(months[1]), 0)
+
+
+BURST = {"purchase": "on-demand", "reservation": "", "pool": "gpu-burst"}
+DAY = at("2026-12-05"), at("2026-12-06")
+
+
+def test_rates_are_estimates_for_the_time_of_nodes_and_a_reservation_counts_whole(
+    tmp_path: Path,
+) -> None:
+    odcr = {"purchase": "odcr", "reservation": "cr-0eeeeeeeeeeeeeee5", "pool": "gpu-reserved-odcr"}
+    start, end = DAY
+    rows: list[Row] = [
+        node(start, start + 3600, 1, [used("a", 4), idle(n=4)], **BURST),
+        node(start, start + 3600, 2, [used("b")], **{**BURST, "purchase": "spot"}),
+        reservation(start, end, None, 2, **odcr),
+        *(node(start, end, number, [used("c")], **odcr) for number in (3, 4, 5)),
+    ]
+    folder = write(tmp_path, rows)
+
+    result = priced(folder, "2026-12-05", "2026-12-06", price_list(ec2=60.0, ec2_spot=20.0))
+    teams = {
+        (line.key.purchase, line.key.team): (line.cents, line.basis)
+        for line in result.lines
+        if line.cents
+    }
+
+    assert teams == {
+        ("on-demand", "a"): (3000, "estimate"),
+        ("on-demand", ""): (3000, "estimate"),
+        ("spot", "b"): (2000, "estimate"),
+        ("odcr", "c"): (2 * 24 * 6000, "estimate"),
+        # The third node of two that are reserved is On-Demand.
+        ("spill", "c"): (24 * 6000, "estimate"),
+    }
+    assert all(line.cents is None for line in result.lines if line.basis == "unknown")
+
+
+def test_a_fee_that_nobody_states_gives_hours_and_no_money(tmp_path: Path) -> None:
+    folder = write(tmp_path, [reservation(*WINDOW, WINDOW), node(*WINDOW, 1, [used("a")])])
+
+    result = priced(folder, "2026-12-01", "2027-01-01", price_list())
+
+    own = [line for line in result.lines if line.key.reservation == BLOCK]
+    assert {line.cents for line in own} == {None}
+    assert f"no fee of {BLOCK}: its lines have hours and no money" in " ".join(result.prices)
+    assert not result.prepaid
+
+
+FEES: dict[str, tuple[dict[int, str], str | None, str | None, dict[int, int]]] = {
+    "the price file": ({}, None, "100.00", {WINDOW[1]: 10000}),
+    "the file before a price file": ({WINDOW[1]: "200"}, None, "100.00", {WINDOW[1]: 20000}),
+    "an extension that AWS tells": (
+        {},
+        "50.5",
+        "100.00",
+        {WINDOW[1]: 10000, EXTENDED[1]: 5050},
+    ),
+    "an extension that the file tells": (
+        {WINDOW[1]: "200", EXTENDED[1]: "70"},
+        "50.5",
+        "100.00",
+        {WINDOW[1]: 20000, EXTENDED[1]: 7000},
+    ),
+    "an extension that the file does not know yet": (
+        {WINDOW[1]: "200"},
+        "50.5",
+        None,
+        {WINDOW[1]: 20000, EXTENDED[1]: 5050},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FEES)
+def test_each_extension_is_a_time_with_a_fee_of_its_own(tmp_path: Path, case: str) -> None:
+    stated, extension, listed, cents = FEES[case]
+    rows: list[Row] = [reservation(*WINDOW, WINDOW)]
+    if extension is not None:
+        paid = {"usd": extension, "until": EXTENDED[1]}
+        rows.append(reservation(WINDOW[1], EXTENDED[1], EXTENDED, fee=paid))
+    own: dict[int | None, Decimal] = {end: Decimal(usd) for end, usd in stated.items()}
+    opened = ledger(write(tmp_path, rows), price_list(fee=listed), **{POOL.replace("-", "_"): own})
+
+    # Rows of December, from which the end before the extension follows, are not in the period.
+    result = opened.showback(at("2027-01-01"), at("2027-02-01"))
+
+    (bought,) = (each for each in result.bought if each.key.reservation == BLOCK)
+    assert {window.ends: window.cents for window in bought.windows} == cents
