@@ -144,6 +144,18 @@ def test_a_fee_that_nobody_states_gives_hours_and_no_money(tmp_path: Path) -> No
     assert not result.prepaid
 
 
+def test_no_team_pays_for_the_time_before_the_ledger(tmp_path: Path) -> None:
+    late = WINDOW[0] + 86_400
+    rows = [reservation(late, WINDOW[1], WINDOW, 1), node(late, WINDOW[1], 1, [used("a")])]
+
+    result = priced(write(tmp_path, rows), MONTHS[0][0], MONTHS[1][1], price_list("500.00"))
+
+    cents = {line.key.team: line.cents for line in result.lines if line.key.reservation == BLOCK}
+    assert cents == {"a": 40000, "": 10000}
+    reasons = {line.key.reason for line in result.lines if line.key.reservation == BLOCK}
+    assert reasons == {"", "not measured"}
+
+
 FEES: dict[str, tuple[dict[int, str], str | None, str | None, dict[int, int]]] = {
     "the price file": ({}, None, "100.00", {WINDOW[1]: 10000}),
     "the file before a price file": ({WINDOW[1]: "200"}, None, "100.00", {WINDOW[1]: 20000}),
