@@ -5,14 +5,17 @@ import gzip
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support import bills
+from tests.support.account import connects
 from tests.support.bills import ARN, fee_line, line
 from tests.support.command_line import Ultrascale
+from tests.support.fake_aws import Refusal
 from tests.support.ledgers import BLOCK, FILE, TYPE, at, idle, node, reservation, used, write
 
 WINDOW = at("2026-10-29T11:30"), at("2026-11-02T11:30")
@@ -162,3 +165,40 @@ def test_the_report_draws_who_used_the_days_before_with_the_sums_of_the_ledger(
     reasons = text.partition("cost by reason.")[2].partition("###")[0]
     amounts = re.findall(r"\| ([\d,]+\.\d\d) \|$", reasons, re.MULTILINE)
     assert sum(round(float(usd.replace(",", "")) * 100) for usd in amounts) == 1234567
+
+
+def test_the_ledger_of_the_stack_is_read_where_no_folder_is_named(
+    ultrascale: Ultrascale, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {str(file.relative_to(folder)): file.read_bytes() for file in folder.glob("ledger/*/*")}
+    stack = {"StackName": "s", "StackStatus": "CREATE_COMPLETE", "CreationTime": 0}
+    output = {"Description": "Bucket ledger", "OutputKey": "Name", "OutputValue": "the-ledger"}
+
+    def listed(asked: Mapping[str, Any]) -> dict[str, Any]:
+        return {"Contents": [{"Key": key} for key in files if key.startswith(asked["Prefix"])]}
+
+    def read(asked: Mapping[str, Any]) -> dict[str, Any]:
+        return {"Body": io.BytesIO(files[asked["Key"]])}
+
+    aws = connects(
+        monkeypatch,
+        {
+            "cloudformation:DescribeStacks": {"Stacks": [stack | {"Outputs": [output]}]},
+            "s3:ListBucket": listed,
+            "s3:GetObject": read,
+        },
+        region="us-east-2",
+    )
+    own = ("ledger", FILE, "--month", "2026-10", "--prices", str(folder / "prices.csv"))
+
+    of_stack = ultrascale(*own)
+
+    assert of_stack.returncode == 0, of_stack.stderr
+    assert of_stack.stdout == ultrascale(*own, "--source", str(folder)).stdout
+    assert {each["Bucket"] for each in aws.parameters("s3:GetObject")} == {"the-ledger"}
+    assert len(aws.parameters("s3:GetObject")) == 3, "files of November are not read"
+    absent = Refusal("ValidationError", "does not exist")
+    aws.answers = {**aws.answers, "cloudformation:DescribeStacks": absent}
+    nothing = ultrascale(*own)
+    assert nothing.returncode == 64
+    assert "has no bucket of a ledger; write observability.ledger" in nothing.stderr

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ultrascale.account.account import Account, Session, connect, connect_to_owner
     from ultrascale.account.answers import is_passing
+    from ultrascale.account.outputs import bucket_of_stack
 
-__all__ = ["Account", "Session", "connect", "connect_to_owner", "is_passing"]
+__all__ = ["Account", "Session", "bucket_of_stack", "connect", "connect_to_owner", "is_passing"]
 
-_MODULES = {"is_passing": "answers"}
+_MODULES = {"is_passing": "answers", "bucket_of_stack": "outputs"}
 
 
 def __getattr__(name: str) -> object:

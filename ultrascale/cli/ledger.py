@@ -36,7 +36,6 @@ Source = Annotated[
 ]
 _HOUR = 3600
 _MONTHS = 12
-_BUCKET = "Bucket ledger"
 _MONTH = re.compile(r"(\d{4})-(\d\d)", re.ASCII)
 
 
@@ -165,7 +164,7 @@ def open_ledger(
         UsageError: The stack has no ledger.
         UnansweredError: AWS does not tell its outputs.
     """
-    from ultrascale.account import Account, connect_to_owner
+    from ultrascale.account import Account, bucket_of_stack, connect_to_owner
     from ultrascale.catalog.prices import catalog_prices
     from ultrascale.ledger.showback import Ledger
     from ultrascale.plan.stacks import stack_of
@@ -174,15 +173,11 @@ def open_ledger(
         return connect_to_owner(cluster.region, cluster.account, profile)
 
     if source is None:
-        account, stack = account_of(), stack_of(cluster.name, "observability")
-        cloudformation = account.client("cloudformation")
-        answer = account.ask(cloudformation.describe_stacks, StackName=stack)
-        outputs = [output for made in answer["Stacks"] for output in made.get("Outputs", [])]
-        names = [each.get("OutputValue") for each in outputs if each.get("Description") == _BUCKET]
-        if not names:
+        stack = stack_of(cluster.name, "observability")
+        if (name := bucket_of_stack(account_of(), stack, "ledger")) is None:
             todo = "write observability.ledger and deploy, or name the ledger's folder"
             raise UsageError([f"--source: stack {stack} has no bucket of a ledger; {todo}"])
-        source = f"s3://{names[0]}/ledger"
+        source = f"s3://{name}/ledger"
     known = price_list(prices, cluster.region) or catalog_prices()
     return Ledger(cluster, source, account_of, known, {}, {})
 

@@ -17,7 +17,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.account import Account
+from ultrascale.account import Account, bucket_of_stack
 from ultrascale.catalog.transformers import Transformer, UnreadableFiguresError, transformer_of
 from ultrascale.documents import Json, mapping, parse_json
 from ultrascale.errors import UnansweredError, UsageError
@@ -179,7 +179,6 @@ def _document(account: Account, bucket: str, key: str) -> Mapping[str, Json]:
 
 # Buckets of a cluster file by S3's names, and the paths of their mounts in services.
 _REMOTE = "s3://"
-_ABSENT = "ValidationError"
 
 
 class Place(Frozen):
@@ -226,7 +225,7 @@ def place_of(account: Account, cluster: config.Cluster, stated: str) -> Place:
     return Place(
         bucket=bucket,
         prefix=prefix,
-        s3_name=_bucket_of_stack(account, stack_of(cluster.name, "storage"), bucket)
+        s3_name=_made_bucket(account, cluster, bucket)
         if existing is None or existing.existing is None
         else existing.existing,
         mount_path="" if claim is None else claim.mount_path,
@@ -234,22 +233,10 @@ def place_of(account: Account, cluster: config.Cluster, stated: str) -> Place:
     )
 
 
-def _bucket_of_stack(account: Account, stack: str, bucket: str) -> str:
-    """Return S3's name of a bucket that the storage stack makes, from the stack's outputs."""
-    cloudformation = account.client("cloudformation")
-    try:
-        answer = account.ask(cloudformation.describe_stacks, StackName=stack)
-    except UnansweredError as error:
-        if error.code != _ABSENT:
-            raise
-        outputs = {}
-    else:
-        outputs = {
-            output.get("Description"): output.get("OutputValue", "")
-            for made in answer["Stacks"]
-            for output in made.get("Outputs", [])
-        }
-    name = outputs.get(f"Bucket {bucket}")
+def _made_bucket(account: Account, cluster: config.Cluster, bucket: str) -> str:
+    """Return S3's name of a bucket that the storage stack makes."""
+    stack = stack_of(cluster.name, "storage")
+    name = bucket_of_stack(account, stack, bucket)
     if not name:
         raise UsageError(
             [
