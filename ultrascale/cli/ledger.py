@@ -117,12 +117,6 @@ def read_period(
 ) -> tuple[int, int]:
     """Return the period that options name, in seconds since the epoch; it ends before today.
 
-    Args:
-        month: Month, such as ``2027-01``.
-        starts: First day or time.
-        ends: Day or time of the end.
-        now: The time.
-
     Raises:
         UsageError: An option is no month or time, or the period is empty or to come.
     """
@@ -188,7 +182,7 @@ def _setup(cluster: "ClusterPlan", *, net: bool) -> str:
     ids = [
         pool.reservation.id for pool in cluster.pools if pool.reservation and pool.reservation.id
     ]
-    costs = [term.net if net else term.use for term in terms("item").values()]
+    costs = terms("item", "net" if net else "use").values()
     text = files("ultrascale.ledger").joinpath("setup.txt").read_text(encoding="utf-8")
     return Template(text).substitute(
         cluster=cluster.name,
@@ -220,7 +214,9 @@ def _print(result: "Showback", by: str) -> None:
         amounts = dollars(group.cents), dollars(group.estimate)
         table.add_row(name, f"{_hours(group):,.1f}", *amounts, share)
     screen().print(table)
-    first, last = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in result.period)
+    first, last = (
+        f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (result.starts, result.ends)
+    )
     estimates = sum(group.estimate or 0 for group in groups.values())
     note = f", of which {dollars(estimates)} are estimates" if estimates else ""
     say(f"{first} to {last} UTC: sum {dollars(result.cents)}{note}")
@@ -268,7 +264,9 @@ def _document(result: "Showback", held: "Reconciled | None", by: str) -> dict[st
         bill = {"share": held.share, "differences": differences, "remarks": held.remarks}
     return {
         "cluster": result.cluster,
-        "period": [datetime.fromtimestamp(at, UTC).isoformat() for at in result.period],
+        "period": [
+            datetime.fromtimestamp(at, UTC).isoformat() for at in (result.starts, result.ends)
+        ],
         "every_seconds": result.every,
         "unmeasured_share": result.unmeasured,
         "missing_days": result.missing_days,

@@ -5,13 +5,13 @@ import gzip
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from ultrascale.catalog.tables import Row, read_rows
+from ultrascale.catalog.tables import read_table
 from ultrascale.documents import parse_json
 from ultrascale.errors import ConfigError, Diagnostic, Span
 
@@ -27,27 +27,14 @@ _CLUSTER_TAG = "aws_eks_cluster_name"
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 
-class Term(Row, frozen=True, kw_only=True):
-    """A usage type, line item type or column of CUR 2.0, as a row of `bill.csv`."""
-
-    table: Literal["usage", "item", "column"]
-    """Kind of the term."""
-    name: str
-    """AWS's name."""
-    use: str = ""
-    """Use of a usage type; column with the cost of an item; property that adds a column."""
-    net: str = ""
-    """Column with the net cost of an item."""
-    source: str
-    """Page that states it."""
-    seen: date
-    """Day on which the page was read."""
-
-
 @cache
-def terms(table: str) -> Mapping[str, Term]:
-    """Return the terms of a table by AWS's name."""
-    return {term.name: term for term in read_rows("bill.csv", Term) if term.table == table}
+def terms(table: str, column: str = "use") -> Mapping[str, str]:
+    """Return a column of `bill.csv` by AWS's name of usage types, items or columns.
+
+    ``use`` is the use of a usage type, the column with the cost of an item, or the property of the
+    export that adds a column; ``net`` is the column with the net cost of an item.
+    """
+    return {row["name"]: row[column] for row in read_table("bill.csv") if row["table"] == table}
 
 
 class Charge(NamedTuple):
@@ -77,10 +64,7 @@ class Bill(NamedTuple):
 def read_bill(files: Sequence[Path], cluster: str, *, net: bool) -> Bill:
     """Return the lines of a bill, once each.
 
-    Args:
-        files: CUR 2.0 as CSV, plain or by gzip.
-        cluster: Name of the cluster; lines whose tags name another one are left out.
-        net: Whether to take the costs after discounts.
+    Lines whose tags name another cluster are left out; ``net`` takes the costs after discounts.
 
     Raises:
         ConfigError: A file is no such bill; the error names each wrong line, up to a limit.
@@ -143,10 +127,8 @@ def _lines(
 
 
 def _missing(header: Sequence[str], *, net: bool) -> str:
-    usage = terms("item")["Usage"]
     # The columns of Savings Plans and Reserved Instances may be left out where nobody has them.
-    wanted = {name: term.use for name, term in terms("column").items()}
-    wanted[usage.net if net else usage.use] = ""
+    wanted = {**terms("column"), terms("item", "net" if net else "use")["Usage"]: ""}
     return ", ".join(
         f"{name} ({use} of the export)" if use else name
         for name, use in wanted.items()
@@ -171,13 +153,12 @@ def _charge(line: Mapping[str, str], *, net: bool) -> Charge:
         ValueError: It is in another currency, of a longer time than an hour, or holds no numbers.
     """
     usage, _, kind = line["line_item_usage_type"].partition(":")
-    term = terms("usage").get(usage.rpartition("-")[2])
-    item = terms("item").get(line["line_item_line_item_type"])
-    use = term.use if term is not None and item is not None else ""
+    item = line["line_item_line_item_type"]
+    cost = terms("item", "net" if net else "use").get(item, "")
+    use = terms("usage").get(usage.rpartition("-")[2], "") if cost else ""
     # Taxes, credits, and the fees and negations of Savings Plans are in the cost of no usage.
-    cost = "" if item is None else item.net if net else item.use
     if cost and cost not in line:
-        raise ValueError(f"of {line['line_item_line_item_type']}, whose cost is in {cost}: add it")
+        raise ValueError(f"of {item}, whose cost is in {cost}: add it")
     usd = Decimal(line[cost] or 0) if cost else Decimal()
     if line["line_item_currency_code"] not in ("", _USD):
         raise ValueError(f"in {line['line_item_currency_code']}, where the ledger is in {_USD}")
@@ -197,18 +178,11 @@ def _charge(line: Mapping[str, str], *, net: bool) -> Charge:
         start,
         Decimal(line["line_item_usage_amount"] or 0),
         usd,
-        line["line_item_line_item_type"],
+        item,
         operation.endswith(":CB")
         or "Block" in line.get("capacity_reservation_capacity_reservation_type", ""),
-        ",".join(
-            (
-                line["line_item_line_item_type"],
-                line["line_item_usage_type"],
-                operation,
-                _SECRET.sub("X", resource),
-                f"reservation {'named' if line[ARN] else 'empty'}",
-            )
-        ),
+        f"{item},{line['line_item_usage_type']},{operation},{_SECRET.sub('X', resource)},"
+        f"reservation {'named' if line[ARN] else 'empty'}",
     )
 
 

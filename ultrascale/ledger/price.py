@@ -87,7 +87,7 @@ def windows_of(
     """Return the windows of a reservation, one for each of its fees.
 
     Args:
-        starts: Its start, in seconds since the epoch.
+        starts: Its start.
         ends: Its ends, before and after its extensions.
         fees: US dollars by the end of the time that they pay for; None for the first time.
     """
@@ -120,13 +120,7 @@ def months_of(starts: int, ends: int) -> Sequence[int]:
 
 
 class Totals:
-    """Accelerator-seconds of each finest line, by times between which prices are constant.
-
-    Args:
-        starts: Start of the period, in seconds since the epoch.
-        ends: Its end.
-        bought: Reservations with an end.
-    """
+    """Accelerator-seconds of each finest line, by times between which prices are constant."""
 
     def __init__(self, starts: int, ends: int, bought: Iterable[Bought]) -> None:
         self.starts, self.ends = starts, ends
@@ -171,7 +165,7 @@ Weights = Mapping[Key, int]
 def lines_of(
     totals: Totals, sizes: Mapping[str, float], rate_of: Callable[[Key], Decimal | None]
 ) -> Sequence[Line]:
-    """Return the priced lines of a period; a line spans all months of the period.
+    """Return the priced lines of a period; a line spans all of its months.
 
     Args:
         totals: Accelerator-seconds.

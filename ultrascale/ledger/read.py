@@ -46,12 +46,6 @@ def blobs_of(
 ) -> Iterator[Blob]:
     """Yield the files of all days of a period, in order.
 
-    Args:
-        source: A folder, or ``s3://BUCKET/PREFIX``.
-        starts: Start of the period, in seconds since the epoch.
-        ends: Its end.
-        account_of: Connects to the account of the bucket.
-
     Raises:
         UsageError: There is no such folder.
         UnansweredError: S3 refused to list or to read the bucket.

@@ -69,11 +69,7 @@ def reconcile(
 ) -> Reconciled:
     """Hold a priced ledger against a bill of the same months.
 
-    Args:
-        showback: The ledger of a period.
-        uses: Its use by hour and resource.
-        bill: The bill.
-        accelerated: Instance types with accelerators.
+    ``accelerated`` are the instance types of the ledger; all others are outside of it.
 
     Raises:
         QuestionError: The bill lacks a month of the period.

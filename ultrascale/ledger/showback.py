@@ -62,11 +62,6 @@ class Showback(Frozen):
     centers: Mapping[str, str]  # Cost centers by the name of a queue or a team
 
     @property
-    def period(self) -> tuple[int, int]:
-        """Its start and its end."""
-        return self.starts, self.ends
-
-    @property
     def groupings(self) -> Mapping[str, Callable[[Key], str]]:
         """Names of lines, by grouping."""
         return groupings(self.centers)
@@ -93,10 +88,7 @@ class Ledger(NamedTuple):
     ) -> Showback:
         """Read the ledger of a period, and price it.
 
-        Args:
-            starts: Start of the period, in seconds since the epoch.
-            ends: Its end.
-            watch: Takes each share with its line; None for nobody.
+        ``watch`` takes each share with its line.
 
         Raises:
             ConfigError: Files of the ledger are wrong; they are named, up to a limit.
@@ -112,8 +104,11 @@ class Ledger(NamedTuple):
             measured.add_day(read.start_of(day), by_day.get(day, []))
         if measured.mistakes:
             raise ConfigError(measured.mistakes[:_MOST_MISTAKES])
-        pools = self.cluster.pools
-        sizes = {pool.node_types[0]: float(pool.accelerators_per_node) for pool in pools}
+        sizes = {
+            pool.node_types[0]: float(pool.accelerators_per_node)
+            for pool in self.cluster.pools
+            if pool.accelerator is not None
+        }
         sizes |= measured.sizes
         rates = _Rates(self.cluster, self.prices)
         lines = lines_of(totals, sizes, rates.find)
