@@ -146,7 +146,7 @@ class Totals:
 
     def add(self, share: Share) -> Key:
         """Add a share, and return its line."""
-        key, count = Key(*share[3:7], *share[11:16]), int(share.n * _UNIT)
+        key, count = Key._make(share[3:7] + share[11:16]), int(share.n * _UNIT)
         low, high, edge = self._span
         if share.reservation == self._paid_by and low <= share.start and share.end <= high:
             # Most shares have the price of the share before.
