@@ -4,8 +4,11 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support import bills
 from tests.support.bills import ARN, Cur, fee_line, line, lines_of
@@ -69,6 +72,48 @@ def test_a_month_reconciles_in_each_form_that_the_bill_may_have(
     paid = {line.key.team: line.cents for line in result.lines if line.basis == "bill"}
     assert paid == {"b": 21000, "c": 5000, "": 5000}
     assert all(line.key.purchase == "on-demand" for line in result.lines if line.basis == "bill")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(*MONTH), st.integers(60, 90_000), st.sampled_from(("on-demand", "spot"))
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(1, 10**6),
+)
+def test_lines_take_all_of_the_bill_whatever_nodes_did(
+    lives: list[tuple[int, int, str]], cents: int
+) -> None:
+    rows: list[Row] = []
+    for number, (start, seconds, purchase) in enumerate(lives):
+        middle, end = start + seconds // 3, min(start + seconds, MONTH[1])
+        own = {**BURST, "purchase": purchase}
+        for low, high, parts in (
+            (start, middle, [used("a", 3), used("b", 5)]),
+            (middle, end, [used("a", 4), idle(n=4)]),
+        ):
+            if low < high:
+                rows.append(node(low, high, number, parts, **own))
+    rate = cents / 100
+    with TemporaryDirectory() as name:
+        folder, uses = Path(name), Uses(())
+        opened = ledger(write(folder / "ledger", rows), price_list(ec2=rate, ec2_spot=rate))
+        showback = opened.showback(*MONTH, uses.add)
+        lines = [line(MONTH[0], "DataTransfer", 1), *lines_of(rows, rate)]
+        file = bills.write(folder / "cur.csv", lines)
+        bill = read_bill([file], "mixed-capacity", net=False)
+
+    result = reconcile(showback, uses, bill, {TYPE})
+
+    whole = sum(each.usd for each in bill.charges)
+    assert [each for each in result.differences if each.name != "rounding"] == []
+    assert sum(line.cents or 0 for line in result.lines if line.basis == "bill") == round(
+        whole * 100
+    )
 
 
 def _one(lines: Sequence[Cur], **change: str) -> list[Cur]:
