@@ -202,3 +202,26 @@ def test_the_ledger_of_the_stack_is_read_where_no_folder_is_named(
     nothing = ultrascale(*own)
     assert nothing.returncode == 64
     assert "has no bucket of a ledger; write observability.ledger" in nothing.stderr
+
+
+def test_the_file_states_the_fee_and_the_account_that_pays(
+    ultrascale: Ultrascale, folder: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    text = FILE.read_text()
+    for before, after in (
+        ("2026-12-01T11:30:00Z", "2026-10-29T11:30:00Z"),
+        ("2026-12-15T11:30:00Z", "2026-11-02T11:30:00Z\n      extended: true\n      fee: 999.99"),
+        ("queueing: volcano", "queueing: volcano\n  queues: [{name: a, cost_center: '4711'}]"),
+    ):
+        text = text.replace(before, after)
+    file.write_text(text)
+    own = ("ledger", file, "--source", folder, "--from", "2026-10-29", "--until", "2026-11-03")
+
+    answer = ultrascale(*own, "--json", "--by", "cost-center")
+
+    assert answer.returncode == 0, answer.stderr
+    document = json.loads(answer.stdout)
+    assert document["cents"] == 99999
+    assert {"4711", "(namespace ns-b)"} <= {group["name"] for group in document["groups"]}
+    assert "a fee of 999.99" in " ".join(document["prices"])

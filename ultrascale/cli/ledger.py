@@ -91,7 +91,7 @@ def ledger_command(
         raise UsageError(["--redact: needs --reconcile CUR.csv, whose lines it prints"])
     bill = None if not bills else read_bill(bills, cluster.name, net=net)
     uses = Uses({pool.pool for pool in cluster.pools if not pool.facts.in_account})
-    ledger = open_ledger(cluster, source, prices, profile)
+    ledger = open_ledger(file, cluster, source, prices, profile)
     result = ledger.showback(*period, uses.add if bill is not None else None)
     held = None
     if bill is not None:
@@ -150,7 +150,7 @@ def _time(option: str, text: str) -> datetime:
 
 
 def open_ledger(
-    cluster: "ClusterPlan", source: str | None, prices: Path | None, profile: str | None
+    file: Path, cluster: "ClusterPlan", source: str | None, prices: Path | None, profile: str | None
 ) -> "Ledger":
     """Return the ledger of a cluster in a folder or bucket, by default that of its stack.
 
@@ -158,9 +158,10 @@ def open_ledger(
         UsageError: The stack has no ledger.
         UnansweredError: AWS does not tell its outputs.
     """
+    from ultrascale import config
     from ultrascale.account import Account, bucket_of_stack, connect_to_owner
     from ultrascale.catalog.prices import catalog_prices
-    from ultrascale.ledger.showback import Ledger
+    from ultrascale.ledger.showback import Ledger, centers_of, fees_of
     from ultrascale.plan.stacks import stack_of
 
     def account_of() -> Account:
@@ -173,7 +174,9 @@ def open_ledger(
             raise UsageError([f"--source: stack {stack} has no bucket of a ledger; {todo}"])
         source = f"s3://{name}/ledger"
     known = price_list(prices, cluster.region) or catalog_prices()
-    return Ledger(cluster, source, account_of, known, {}, {})
+    stated = config.read(file).cluster
+    assert stated is not None
+    return Ledger(cluster, source, account_of, known, fees_of(stated), centers_of(stated))
 
 
 def _setup(cluster: "ClusterPlan", *, net: bool) -> str:

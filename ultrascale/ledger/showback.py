@@ -7,8 +7,10 @@ from decimal import Decimal
 from itertools import groupby
 from typing import NamedTuple
 
+from ultrascale import config
 from ultrascale.account import Account
 from ultrascale.catalog.prices import Price, PriceList
+from ultrascale.config._parts import parts_of
 from ultrascale.errors import ConfigError, Diagnostic
 from ultrascale.frozen import Frozen
 from ultrascale.lambdas.ledger import (
@@ -261,6 +263,27 @@ def _fee_words(bought: Bought) -> str:
         name = bought.key.reservation
         return f"no fee of {name}: its lines have hours and no money; write it into purchase.fee"
     return f"{bought.key.reservation}: a fee of {' + '.join(map(dollars, known))}"
+
+
+def fees_of(stated: config.Cluster) -> Mapping[str, Mapping[int | None, Decimal]]:
+    """Return the fees of a cluster file by pool, as US dollars by the end of their time."""
+    return {
+        pool.name: {
+            int((fee.until or purchase.ends).timestamp()): Decimal(str(fee.usd))
+            for fee in purchase.fee
+        }
+        for pool in stated.pools
+        if isinstance(purchase := pool.purchase, config.CapacityBlock | config.TrainingPlan)
+        and purchase.fee
+    }
+
+
+def centers_of(stated: config.Cluster) -> Mapping[str, str]:
+    """Return the cost centers of a cluster file by the name of a queue or a team."""
+    items = [placed.item for placed in parts_of(stated).placed]
+    teams = (item for item in items if isinstance(item, config.Team))
+    owners = (*stated.scheduling.queues, *teams)
+    return {owner.name: owner.cost_center for owner in owners if owner.cost_center}
 
 
 # --- Groups of lines ------------------------------------------------------------------------------
