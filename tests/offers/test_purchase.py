@@ -149,6 +149,7 @@ def test_the_keys_of_a_block_are_a_pool_that_check_accepts() -> None:
     assert isinstance(pool.purchase, config.CapacityBlock)
     assert pool.purchase.reservation == RESERVATION["CapacityReservationId"]
     assert (pool.purchase.starts, pool.purchase.ends) == (STARTS, ENDS)
+    assert [fee.usd for fee in pool.purchase.fee] == [88000]
     assert (pool.zones, pool.instance_types) == (("us-west-2b",), ("p5.48xlarge",))
 
 
@@ -169,6 +170,8 @@ def test_each_reservation_of_a_purchase_is_a_pool_of_its_own() -> None:
     keys, _ = bought({"CapacityReservations": [RESERVATION, second]})
     named = [yaml.safe_load(each)["purchase"]["reservation"] for each in keys]
     assert named == [RESERVATION["CapacityReservationId"], "cr-00000000000000002"]
+    # AWS states one fee for both.
+    assert not any("fee:" in each for each in keys)
 
 
 def test_what_was_bought_is_told_however_little_aws_answers() -> None:

@@ -10,7 +10,7 @@ Sources:
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, NotRequired, ParamSpec, TypeVar, cast
@@ -21,7 +21,7 @@ from ultrascale import catalog
 from ultrascale.catalog import quotas
 from ultrascale.errors import AccountError, UnansweredError
 from ultrascale.offers.find import why_refused
-from ultrascale.offers.model import Found, Offer, Part
+from ultrascale.offers.model import DOLLARS, Found, Offer, Part
 from ultrascale.plan.advice.purchases import PoolOfFile
 
 if TYPE_CHECKING:
@@ -343,8 +343,10 @@ def _buy_block(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
         parts = (offer.parts[0],) * len(reservations)
     if any("CapacityReservationId" not in reservation for reservation in reservations):
         raise _unsure(offer, "AWS did not name the reservation", look_command(offer, account, name))
+    # AWS states one fee for all parts of an offer.
+    fee = offer.fee if len(reservations) == 1 else None
     return tuple(
-        _block_keys(reservation, part)
+        _block_keys(reservation, part, _fee_lines(offer, fee))
         for reservation, part in zip(reservations, parts, strict=True)
     )
 
@@ -364,7 +366,8 @@ def _buy_plan(offer: Offer, account: "Account", name: str) -> str:
     zones = dict.fromkeys(part.zone for part in offer.parts if part.zone is not None)
     option = {"option": "training-plan", "plan": bought["TrainingPlanArn"]}
     starts, ends = offer.parts[0].starts, offer.parts[-1].ends
-    return _pool_keys(offer.instance_type, offer.count, option, starts, ends, list(zones))
+    fee = _fee_lines(offer, offer.fee)
+    return _pool_keys(offer.instance_type, offer.count, option, starts, ends, list(zones), fee)
 
 
 def _answer_to_purchase(
@@ -415,7 +418,12 @@ def _purchase_tags(offer: Offer, name: str) -> dict[str, str]:
     return {NAME_TAG: name, TAG: str(offer.id)}
 
 
-def _block_keys(reservation: "CapacityReservationTypeDef", part: Part) -> str:
+def _fee_lines(offer: Offer, fee: Decimal | None) -> Sequence[str]:
+    """Return the key of a fee, by which the ledger prices the hours; none in another currency."""
+    return [] if fee is None or offer.currency != DOLLARS else [f"  fee: {round(fee, 2)}"]
+
+
+def _block_keys(reservation: "CapacityReservationTypeDef", part: Part, fee: Sequence[str]) -> str:
     option = {"option": "capacity-block", "reservation": reservation["CapacityReservationId"]}
     return _pool_keys(
         reservation.get("InstanceType", part.instance_type),
@@ -424,6 +432,7 @@ def _block_keys(reservation: "CapacityReservationTypeDef", part: Part) -> str:
         reservation.get("StartDate", part.starts),
         reservation.get("EndDate", part.ends),
         [zone for zone in (reservation.get("AvailabilityZone", part.zone),) if zone is not None],
+        fee,
     )
 
 
@@ -434,6 +443,7 @@ def _pool_keys(
     starts: datetime,
     ends: datetime,
     zones: list[str],
+    fee: Sequence[str],
 ) -> str:
     lines = [
         f"# {count} nodes",
@@ -442,6 +452,7 @@ def _pool_keys(
         *(f"  {key}: {value}" for key, value in option.items()),
         f"  starts: {_time_text(starts)}",
         f"  ends: {_time_text(ends)}",
+        *fee,
         f"zones: [{', '.join(zones)}]",
     ]
     return "\n".join(lines)
