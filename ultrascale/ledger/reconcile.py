@@ -200,7 +200,8 @@ def _hour_differences(
 def _billed(lines: Iterable[Line], spent: Mapping[Key, Decimal]) -> Sequence[Line]:
     """Return the lines, those with a rate at the bill's amounts."""
     weights = {key: int(usd * _EXACT) for key, usd in spent.items() if usd > 0}
-    cents = shared(round(sum(spent.values()) * 100), weights)
+    # The bill has ten places; shares of it have more, and may fall below half a cent.
+    cents = shared(round(round(sum(spent.values()), 10) * 100), weights)
     return [
         line
         if line.key.purchase in PAID_BEFORE
