@@ -72,7 +72,8 @@ def test_the_finest_lines_add_up_over_both_months_to_the_fee(
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (("--month", "2026-13"), 64, "--month: no month"),
+        (("--month", "2026-13"), 64, "--month: no time, got '2026-13'; write it as 2027-01"),
+        (("--month", "0000-01"), 64, "--month: no time"),
         (("--month", "2026-12"), 64, "is to come, or empty"),
         (("--month", "2026-10", "--from", "2026-10-02"), 64, "neither goes with --month"),
         (("--from", "yesterday"), 64, "--from: no time"),

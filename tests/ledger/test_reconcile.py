@@ -192,6 +192,20 @@ def test_a_planted_fault_is_the_one_that_is_named(tmp_path: Path, fault: str) ->
     assert result.share > 0.001
 
 
+def test_hours_of_a_savings_plan_count_at_their_effective_cost(tmp_path: Path) -> None:
+    own = {"line_item_line_item_type": "SavingsPlanCoveredUsage"}
+    covered = _one(HOURS, savings_plan_savings_plan_effective_cost="33.5", **own)
+    fees = [line(at("2026-12-05"), "ComputeSP:1yr", 900, item="SavingsPlanRecurringFee")]
+
+    _, result = held(tmp_path, [FEE_LINE, *covered, *fees])
+
+    assert sum(line.cents or 0 for line in result.lines if line.basis == "bill") == 31000 - 2650
+    assert [(each.name, f"{each.usd:.2f}", each.counts) for each in result.differences] == [
+        (f"rate of Spot, Savings Plans or Reserved Instances: {TYPE}, on-demand", "-26.50", False)
+    ]
+    assert result.share == 0
+
+
 def test_a_reserved_and_idle_hour_is_paid_by_its_own_line_and_boots_by_their_pool(
     tmp_path: Path,
 ) -> None:

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -35,8 +34,6 @@ Source = Annotated[
     ),
 ]
 _HOUR = 3600
-_MONTHS = 12
-_MONTH = re.compile(r"(\d{4})-(\d\d)", re.ASCII)
 
 
 def ledger_command(
@@ -123,9 +120,7 @@ def read_period(
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if starts is None and ends is None:
         named = month or f"{today - timedelta(days=1):%Y-%m}"
-        if (found := _MONTH.fullmatch(named)) is None or not 1 <= int(found[2]) <= _MONTHS:
-            raise UsageError([f"--month: no month, got {named!r}; write it as 2027-01"])
-        first = datetime(int(found[1]), int(found[2]), 1, tzinfo=UTC)
+        first = _time("--month", named, "2027-01", "%Y-%m")
         last = (first + timedelta(days=31)).replace(day=1)
     elif month is not None or starts is None:
         raise UsageError(["--until: needs --from, and neither goes with --month"])
@@ -140,13 +135,13 @@ def read_period(
     return int(first.timestamp()), int(last.timestamp())
 
 
-def _time(option: str, text: str) -> datetime:
+def _time(option: str, text: str, example: str = "2027-01-15T11:30Z", form: str = "") -> datetime:
     try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        wrong = f"{option}: no time, got {text!r}; write 2027-01-15 or 2027-01-15T11:30Z"
+        time = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        wrong = f"{option}: no time, got {text!r}; write it as {example}"
         raise UsageError([wrong]) from None
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def open_ledger(
