@@ -108,7 +108,7 @@ def ledger(folder: Path, prices: PriceList, **fees: Mapping[int | None, Decimal]
         raise AssertionError("a folder needs no account")
 
     stated = {name.replace("_", "-"): own for name, own in fees.items()}
-    return Ledger(cluster(), str(folder), no_account, prices, stated, {"a": "4711"})
+    return Ledger(cluster(), str(folder), no_account, prices, stated, {"a": "4711"}, {})
 
 
 def priced(folder: Path, first: str, last: str, prices: PriceList) -> Showback:

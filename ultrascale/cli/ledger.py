@@ -171,7 +171,7 @@ def open_ledger(
     known = price_list(prices, cluster.region) or catalog_prices()
     stated = config.read(file).cluster
     assert stated is not None
-    return Ledger(cluster, source, account_of, known, fees_of(stated), centers_of(stated))
+    return Ledger(cluster, source, account_of, known, fees_of(stated), centers_of(stated), {})
 
 
 def _setup(cluster: "ClusterPlan", *, net: bool) -> str:

@@ -85,6 +85,7 @@ class Ledger(NamedTuple):
     # Fees of the file by pool, as US dollars by the end of the time that they pay for
     fees: Mapping[str, Mapping[int | None, Decimal]]
     centers: Mapping[str, str]  # Cost centers by the name of a queue or a team
+    kept: dict[date, list[Blob]]  # Files that were read, by day
 
     def showback(
         self, starts: int, ends: int, watch: Callable[[Key, Share], None] | None = None
@@ -97,7 +98,7 @@ class Ledger(NamedTuple):
             ConfigError: Files of the ledger are wrong; they are named, up to a limit.
             UnansweredError: S3 refused to list or to read the bucket.
         """
-        blobs = list(self._blobs(starts, ends))
+        blobs = self.blobs(starts, ends)
         bought = tuple(self._bought(blobs, starts))
         totals = Totals(starts, ends, bought)
         measured = _Measured(self.cluster.name, totals, watch or (lambda key, share: None))
@@ -139,15 +140,23 @@ class Ledger(NamedTuple):
             centers=self.centers,
         )
 
-    def _blobs(self, starts: int, ends: int) -> Iterator[Blob]:
-        return read.blobs_of(self.source, starts, ends, self.account_of)
+    def blobs(self, starts: int, ends: int) -> Sequence[Blob]:
+        """Return the files of a period; each day is read once."""
+        days = read.days_of(starts, ends)
+        if unread := [day for day in days if day not in self.kept]:
+            self.kept.update((day, []) for day in unread)
+            last = read.start_of(unread[-1]) + DAY
+            for blob in read.blobs_of(self.source, read.start_of(unread[0]), last, self.account_of):
+                if blob.day in unread:
+                    self.kept[blob.day].append(blob)
+        return [blob for day in days for blob in self.kept[day]]
 
     def _bought(self, blobs: Iterable[Blob], starts: int) -> Iterator[Bought]:
         """Yield the reservations with an end that the file or the ledger names."""
         rows = [row for blob in blobs for row in read.reservations_of(blob)]
         # The end before an extension, and the fees of others, stand in rows of the days before.
         if begun := [row["window"][0] for row in rows if row["window"] and row["fee"]]:
-            before = self._blobs(min(begun), starts)
+            before = self.blobs(min(begun), starts)
             rows = [*(row for blob in before for row in read.reservations_of(blob)), *rows]
         by_name: dict[str, list[ReservationRow]] = {}
         for row in rows:
