@@ -52,6 +52,7 @@ def test_each_team_sees_its_hours_and_money_and_finance_what_was_used_before(
     assert "sum 4,565.33" in text
     assert f"{BLOCK}: 4,565.33 = 12,345.67 - 7,780.34 - 0.00" in text
     assert "measured every 60 s" in text
+    assert f"{BLOCK}: a fee of 12,345.67, by invoice on 2026-10-20" in text
 
 
 def test_the_finest_lines_add_up_over_both_months_to_the_fee(
@@ -225,4 +226,4 @@ def test_the_file_states_the_fee_and_the_account_that_pays(
     document = json.loads(answer.stdout)
     assert document["cents"] == 99999
     assert {"4711", "(namespace ns-b)"} <= {group["name"] for group in document["groups"]}
-    assert "a fee of 999.99" in " ".join(document["prices"])
+    assert "a fee of 999.99, by the cluster file" in " ".join(document["prices"])

@@ -56,6 +56,7 @@ class Bought(NamedTuple):
     key: Key  # Its line without a reason
     accelerators: float  # Accelerators of all its instances
     windows: tuple[Window, ...]  # Its times, without a gap between them
+    source: str  # Who states its fee
 
 
 class Line(Frozen):

@@ -188,17 +188,19 @@ class Ledger(NamedTuple):
     ) -> Bought:
         """Return a reservation with its fees: the file's, else of a price file and of AWS."""
         known: dict[int | None, Decimal] = {**extensions}
+        source = "AWS"
         price = self.prices.find(self.cluster.region, "ec2-capacity-block", key.reservation)
         if price is not None:
             known[None] = Decimal(str(price.price))
+            source = f"{price.source} on {price.valid_on}"
         ends = {end for _, end in windows}
         if stated := self.fees.get(key.pool):
             # The file leads up to the end that it knows; later fees are the ledger's.
-            to = max(filter(None, stated))
+            to, source = max(filter(None, stated)), "the cluster file"
             ends = {end for end in ends if end > to}
             known = {**stated, **{end: usd for end, usd in extensions.items() if end > to}}
         starts = min(start for start, _ in windows)
-        return Bought(key, accelerators, windows_of(starts, ends, known))
+        return Bought(key, accelerators, windows_of(starts, ends, known), source)
 
 
 class _Measured:
@@ -271,7 +273,8 @@ def _fee_words(bought: Bought) -> str:
     if None in known:
         name = bought.key.reservation
         return f"no fee of {name}: its lines have hours and no money; write it into purchase.fee"
-    return f"{bought.key.reservation}: a fee of {' + '.join(map(dollars, known))}"
+    fee = " + ".join(map(dollars, known))
+    return f"{bought.key.reservation}: a fee of {fee}, by {bought.source}"
 
 
 def fees_of(stated: config.Cluster) -> Mapping[str, Mapping[int | None, Decimal]]:
