@@ -13,6 +13,7 @@ from ultrascale import plan
 from ultrascale.account import Account
 from ultrascale.catalog.prices import Price, PriceList, catalog_prices
 from ultrascale.lambdas.ledger import DAY, NodeRow, ReservationRow, Row, day_of, file_key
+from ultrascale.lambdas.ledger_state import State, advance
 from ultrascale.ledger.showback import Ledger, Showback
 from ultrascale.plan import ClusterPlan
 
@@ -53,6 +54,16 @@ def node(
         **{"parts": list(parts), **own},
     }
     return cast("NodeRow", row)
+
+
+def advanced(
+    state: State | None, rows: Iterable[Row], now: int, every: int, used: Mapping[str, float]
+) -> State:
+    """Return a state after a measurement of ``rows``, and of the use of pools."""
+    values = {f"{row['kind']}/{number}": json.dumps(row) for number, row in enumerate(rows)}
+    after = advance(state, values.items(), now, every)
+    assert after is not None
+    return after.sampled(used)
 
 
 def used(team: str, n: int = SIZE, job: str = "train", queue: str = "") -> Mapping[str, object]:

@@ -83,6 +83,7 @@ class Affinity(TypedDict, total=False):
 class PodTemplate(TypedDict, total=False):
     """Template of pods."""
 
+    metadata: "Metadata"
     spec: "Spec"
 
 

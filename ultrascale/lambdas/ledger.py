@@ -105,6 +105,16 @@ class ReservationRow(_Times):
     fee: Fee | None
 
 
+class WaitingRow(_Times):
+    """A job that waits, with the same wish over a time."""
+
+    kind: Literal["waiting"]
+    namespace: str
+    job: str
+    n: float  # Accelerators that it wants
+    pools: list[str]  # Pools that it could use
+
+
 class GapRow(_Times):
     """A time without a measurement."""
 
@@ -124,7 +134,7 @@ class FileRow(TypedDict):
     seq: int  # Time of the measurement that ended the rows; the file's name
 
 
-Row = NodeRow | ReservationRow | GapRow
+Row = NodeRow | ReservationRow | WaitingRow | GapRow
 
 
 def day_of(moment: int) -> str:
@@ -245,7 +255,7 @@ def _sorted(
             held.append(row)
         elif row["kind"] == "reservation":
             reserved.setdefault(row["reservation"], []).append(row)
-        else:
+        elif row["kind"] == "gap":
             gaps.append((max(row["from"], start), min(row["to"], end)))
     gaps = _joined(gaps)
     nodes: defaultdict[str, list[_Held]] = defaultdict(list)

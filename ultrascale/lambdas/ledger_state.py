@@ -2,10 +2,12 @@
 
 import gzip
 import json
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from io import BytesIO
+from typing import Any
 
+from .forecast import HOUR, HOURS, Hour, span_of
 from .ledger import DAY, VERSION, Row, day_of, encode, file_key
 
 # A measurement holds until the next one; where that is missing, for the usual time alone.
@@ -21,18 +23,40 @@ class State:
     ended: dict[str, list[str]]  # Rows that it ended, by day
     # Start and text of each open interval, by the node's name, or "reservation/" and its id
     running: dict[str, tuple[int, str]]
+    # Accelerators in use of the reservations of each pool: now, and by hour of the last weeks
+    used: Mapping[str, float] = field(default_factory=dict[str, float])
+    use: Mapping[str, Sequence[Hour]] = field(default_factory=dict[str, Sequence[Hour]])
+
+    def rows(self, kind: str) -> list[Any]:
+        """Return the open rows of reservations or of waiting jobs, without their times."""
+        held = self.running.items()
+        return [json.loads(text) for key, (_, text) in held if key.startswith(f"{kind}/")]
 
     def text(self) -> bytes:
         """Return the state as an object of S3."""
         return encode(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        head = {"v": VERSION, "kind": "state", "at": self.at}
+        head = {"v": VERSION, "kind": "state", "at": self.at, "used": self.used, "use": self.use}
         yield json.dumps({**head, "ended": {day: len(own) for day, own in self.ended.items()}})
         for rows in self.ended.values():
             yield from rows
         for key, (start, value) in self.running.items():
             yield f"{start} {key} {value}"
+
+    def sampled(self, used: Mapping[str, float]) -> "State":
+        """Return the state with the use of the pools whose reservations are paid for now."""
+        now, use, counts = self.at // HOUR, {**self.use}, {**self.used}
+        spans = {row["pool"]: span_of(row) for row in self.rows("reservation")}
+        for pool, span in spans.items():
+            if span is None or not span[0] <= self.at < span[1]:
+                continue
+            hours = [each for each in use.get(pool, ()) if each.hour > now - HOURS]
+            last = hours.pop() if hours and hours[-1].hour == now else Hour(now, 0, 0, 0)
+            count = counts[pool] = used.get(pool, 0)
+            taken = last.taken + max(count - self.used.get(pool, count), 0)
+            use[pool] = [*hours, Hour(now, last.samples + 1, last.used + count, taken)]
+        return replace(self, used=counts, use=use)
 
     @classmethod
     def parse(cls, text: bytes) -> "State":
@@ -50,7 +74,8 @@ class State:
         for line in lines:
             start, key, value = line.split(" ", 2)
             running[key] = (int(start), value)
-        return cls(head["at"], ended, running)
+        use = {pool: [Hour(*hour) for hour in own] for pool, own in head.get("use", {}).items()}
+        return cls(head["at"], ended, running, head.get("used", {}), use)
 
 
 def advance(
@@ -91,7 +116,7 @@ def advance(
     for start, before in state.running.values():
         end(before, start, held)
     end(_GAP, held, now)
-    return State(now, ended, running)
+    return State(now, ended, running, state.used, state.use)
 
 
 def open_rows(state: State, files: Collection[str]) -> Iterator[Row]:

@@ -23,6 +23,7 @@ from ultrascale.lambdas.ledger import (
     ReservationRow,
     Row,
     Share,
+    WaitingRow,
     split,
 )
 from ultrascale.ledger import read
@@ -63,6 +64,8 @@ class Showback(Frozen):
     rates: Mapping[tuple[str, str], Price]  # Prices of a node-hour by purchase and type
     sizes: Mapping[str, float]  # Accelerators of a node by type
     centers: Mapping[str, str]  # Cost centers by the name of a queue or a team
+    known: Mapping[str, ReservationRow]  # The last row of each reservation
+    waiting: tuple[WaitingRow, ...]  # Jobs that waited, in the order of their files
 
     @property
     def groupings(self) -> Mapping[str, Callable[[Key], str]]:
@@ -138,6 +141,8 @@ class Ledger(NamedTuple):
             rates={name: price for name, price in rates.known.items() if price is not None},
             sizes=sizes,
             centers=self.centers,
+            known=measured.known,
+            waiting=tuple(measured.waiting),
         )
 
     def blobs(self, starts: int, ends: int) -> Sequence[Blob]:
@@ -208,7 +213,8 @@ class _Measured:
 
     def __init__(self, cluster: str, totals: Totals, watch: Callable[[Key, Share], None]) -> None:
         self._cluster, self._totals, self._watch = cluster, totals, watch
-        self._known: dict[str, ReservationRow] = {}
+        self.known: dict[str, ReservationRow] = {}
+        self.waiting: list[WaitingRow] = []
         self.mistakes: list[Diagnostic] = []
         self.sizes: dict[str, float] = {}
         self.every = self.gaps = 0
@@ -230,11 +236,13 @@ class _Measured:
         for row in rows:
             if row["kind"] == "gap":
                 self.gaps += max(min(row["to"], ends) - max(row["from"], starts), 0)
+            elif row["kind"] == "waiting":
+                self.waiting.append(row)
             else:
                 self.sizes[row["type"]] = row["accelerators"]
-        for share in split(rows, starts, ends, self._known):
+        for share in split(rows, starts, ends, self.known):
             self._watch(self._totals.add(share), share)
-        self._known |= {row["reservation"]: row for row in rows if row["kind"] == "reservation"}
+        self.known |= {row["reservation"]: row for row in rows if row["kind"] == "reservation"}
 
 
 # --- Rates of nodes, and fees of reservations -----------------------------------------------------

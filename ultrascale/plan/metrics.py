@@ -25,6 +25,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "hyper_nodes_missing": ("HyperNodesMissing", "Count"),
     "nodes_missing": ("ReservedNodesMissing", "Count"),
     "ledger_rows": ("LedgerRows", "Count"),
+    "unused_ahead": ("UnusedAhead", "Percent"),
     "spend": ("SpendPerHour", "None"),
     "unpriced_nodes": ("UnpricedNodes", "Count"),
     "nodes_in_recovery": ("HyperPodNodesInRecovery", "Count"),

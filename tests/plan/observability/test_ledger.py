@@ -16,6 +16,9 @@ from ultrascale.plan.network.endpoints import features_of
 
 LEDGER: Any = {"observability": {"ledger": {}}}
 READER = "arn:aws:iam::444455556666:role/Finance"
+RESERVED = {
+    *("gpu-reserved-block", "gpu-reserved-odcr", "gpu-block-mng", "trn-block-asg", "gpu-odcr-mng")
+}
 OWNER = [f"ultrascale.dev/{name}" for name in ("team", "queue", "cost-center")]
 
 
@@ -106,6 +109,13 @@ def test_the_bucket_outlives_the_cluster_and_the_function_has_no_more_rights(
     ]
     (silent,) = (each for each in alarms if each["AlarmName"] == "mixed-capacity-ledger")
     assert (silent["MetricName"], silent["TreatMissingData"]) == ("LedgerRows", "breaching")
+    ahead = {each["AlarmName"]: each for each in alarms if "unused-ahead" in each["AlarmName"]}
+    assert {name.removeprefix("mixed-capacity-unused-ahead-") for name in ahead} == RESERVED
+    block = ahead["mixed-capacity-unused-ahead-gpu-reserved-block"]
+    assert (block["MetricName"], block["Period"], block["Threshold"]) == ("UnusedAhead", 86_400, 20)
+    assert {"Name": "Pool", "Value": "gpu-reserved-block"} in block["Dimensions"]
+    # It is written once a day, and a day without a forecast is no alarm.
+    assert (block["Statistic"], block["TreatMissingData"]) == ("Maximum", "notBreaching")
 
 
 EMAIL = {"email": "ana@example.com"}

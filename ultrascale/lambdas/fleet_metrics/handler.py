@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from botocore.session import Session
 
 from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, look_up, tls_context
-from .ledger import record
-from .measures import NODE_TYPE, TEAM, Key, Measures, log_events
+from ..ledger import day_of
+from .ledger import forecasts, record
+from .measures import NODE_TYPE, POOL, TEAM, Key, Measures, log_events
 from .nodes import Nodes, measure_missing, measure_nodes
 from .paid import Paid
 from .pods import Readings, ServicePods, measure_pods, measure_queues, measure_services
@@ -183,6 +184,8 @@ _MOST_NAMED = 20  # Nodes that a call names in the log
 # Rates of services need the readings of the previous call. If Lambda has started the function anew
 # since then, there are no readings, and the rates are missing for one call.
 _earlier: Readings = {}
+# Days whose forecast was written; if Lambda has started the function anew, it is written again.
+_forecast_days: set[str] = set()
 
 
 def on_event(event: Mapping[str, Any], context: "Context") -> None:
@@ -214,17 +217,24 @@ def _write(measures: Measures, settings: Settings, now: float) -> None:
 def _record(paid: Paid, settings: Settings, context: "Context", now: float) -> None:
     """Write the ledger; an alarm takes silence for a fault, and the metrics do not stop."""
     try:
-        rows = record(paid, settings.cluster, context.invoked_function_arn, now=int(now))
+        state = record(paid, settings.cluster, context.invoked_function_arn, now=int(now))
     except Exception as error:
         # Reason: whatever it is, the cluster's metrics are worth as much.
         print(f"the ledger is not written: {error!r}")
         return
-    if rows is None:
+    if state is None:
         print("the ledger is not written: another call was here meanwhile")
         return
     measures = Measures()
-    measures.add("ledger_rows", rows, None)
+    measures.add("ledger_rows", sum(map(len, state.ended.values())), None)
     _write(measures, settings, now)
+    if (day := day_of(state.at)) not in _forecast_days:
+        _forecast_days.add(day)
+        measures = Measures()
+        for pool, found in forecasts(paid, state):
+            # What will surely go unused: the lower end of the interval.
+            measures.add("unused_ahead", 100 * found.low / found.hours, (POOL, pool))
+        _write(measures, settings, now)
 
 
 def measure(

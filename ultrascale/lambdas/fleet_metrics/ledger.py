@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.exceptions import ClientError
 
+from ..forecast import Forecast, bought_ahead, forecast
 from ..ledger import STATE, VERSION, encode, file_key
 from ..ledger_state import State, advance
 from .paid import Paid
@@ -122,8 +123,8 @@ def _training_plan(sagemaker: "SageMakerClient", own: Reserved) -> _Value:
 # --- Objects of S3 --------------------------------------------------------------------------------
 
 
-def record(paid: Paid, cluster: str, function: str, *, now: int) -> int | None:
-    """Write a measurement; return the number of rows that it ended, None if another ran at once.
+def record(paid: Paid, cluster: str, function: str, *, now: int) -> State | None:
+    """Write a measurement; return the ledger after it, None if another ran at once.
 
     Args:
         paid: The accelerators.
@@ -142,11 +143,23 @@ def record(paid: Paid, cluster: str, function: str, *, now: int) -> int | None:
         # Those of an earlier call, which may have died before it wrote them.
         bucket.write_files(held)
         held.ended.clear()
+    used = paid.used()
     state = advance(held, _values(paid, held), now, settings.every)
-    if state is None or not bucket.write(STATE, state.text(), etag):
+    if state is None:
+        return None
+    state = state.sampled(used)
+    if not bucket.write(STATE, state.text(), etag):
         return None
     bucket.write_files(state)
-    return sum(map(len, state.ended.values()))
+    return state
+
+
+def forecasts(paid: Paid, state: State) -> Iterator[tuple[str, Forecast]]:
+    """Yield the forecast of each pool with reservations whose use is known for long enough."""
+    for pool, bought in bought_ahead(state.rows("reservation"), state.at).items():
+        found = forecast(state.use.get(pool, ()), bought, paid.wanted(pool))
+        if found is not None:
+            yield pool, found
 
 
 def _values(paid: Paid, held: State | None) -> Iterator[tuple[str, str]]:

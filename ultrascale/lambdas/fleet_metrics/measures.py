@@ -16,6 +16,7 @@ NODE_TYPE = "NodeType"
 CAPACITY = "Capacity"
 TEAM = "Team"
 QUEUE = "Queue"
+POOL = "Pool"
 SERVICE = "Service"
 
 # A dimension beside the cluster, with its value; None for the whole cluster.

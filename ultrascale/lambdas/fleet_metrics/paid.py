@@ -54,6 +54,9 @@ class Paid:
         self._nodes: dict[str, _Node] = {}
         self._used: dict[str, dict[Owner, float]] = {}
         self._wanted: set[str] = set()  # Pools that waiting jobs could use
+        # Accelerators that they want, by their pods and by their entry in a queue
+        self._waiting: dict[tuple[str, str], list[float]] = {}
+        self._usable: dict[tuple[str, str], set[str]] = {}  # Pools of each
         self._owners: dict[Owner, Owner] = {}
 
     def add_node(
@@ -94,16 +97,41 @@ class Paid:
         owner = self._owners.setdefault(owner, owner)
         used[owner] = used.get(owner, 0) + amount
 
-    def add_waiting(self, pools: Iterable[str]) -> None:
-        """Add a job that waits and could use ``pools``."""
-        self._wanted.update(pools)
+    def add_waiting(
+        self, job: tuple[str, str], amount: float, pools: Iterable[str], *, entry: bool = False
+    ) -> None:
+        """Add accelerators that a pod of a job wants, or all pods of its entry in a queue.
+
+        Args:
+            job: Namespace and name of the job.
+            amount: The accelerators.
+            pools: Pools that could give them.
+            entry: Whether this is an entry in a queue, whose pods may be there as well.
+        """
+        self._waiting.setdefault(job, [0, 0])[entry] += amount
+        usable = self._usable.setdefault(job, set())
+        usable.update(pools)
+        self._wanted |= usable
+
+    def wanted(self, pool: str) -> float:
+        """Return the accelerators that jobs want which wait and could use a pool."""
+        return sum(max(own) for job, own in self._waiting.items() if pool in self._usable[job])
+
+    def used(self) -> Mapping[str, float]:
+        """Return the accelerators in use on the nodes of reservations, by pool."""
+        used: dict[str, float] = {}
+        for name, node in self._nodes.items():
+            if node.reservation:
+                own = min(sum(self._used.get(name, {}).values()), node.accelerators)
+                used[node.pool] = used.get(node.pool, 0) + own
+        return used
 
     def reservations(self) -> set[str]:
         """Return the reservations with a node."""
         return {node.reservation for node in self._nodes.values()}
 
     def values(self) -> Iterator[tuple[str, str]]:
-        """Yield each node with its row's text, without the times, and forget it."""
+        """Yield each node and waiting job with its row's text, without the times; forget nodes."""
         for name in [*self._nodes]:
             node = self._nodes.pop(name)
             row = {
@@ -114,6 +142,11 @@ class Paid:
             }
             del row["failed"], row["reasons"]
             yield name, json.dumps(row, separators=(",", ":"))
+        for (namespace, job), own in self._waiting.items():
+            pools = sorted(self._usable[namespace, job])
+            row = {"kind": "waiting", "namespace": namespace, "job": job, "n": _number(max(own))}
+            text = json.dumps({**row, "pools": pools}, separators=(",", ":"))
+            yield f"waiting/{namespace}/{job}", text
 
     def _parts(self, node: _Node, used: Mapping[Owner, float]) -> Iterator[Mapping[str, object]]:
         left: float = node.accelerators

@@ -57,7 +57,7 @@ def measure_pods(
         measures.add("running_pods" if running else "pending_pods", 1, *keys)
         job = _job_name(pod, settings)
         if paid is not None:
-            _add_owner(pod, job[1], requested, settings, paid)
+            _add_owner(pod, job, requested, settings, paid)
         state = _State(running)
         if job not in jobs or state > jobs[job][0]:
             jobs[job] = (state, keys)
@@ -68,15 +68,17 @@ def measure_pods(
     measures.add("reserved_idle_beside_burst", max(idle, 0) if burst else 0, None)
 
 
-def _add_owner(pod: "Object", job: str, requested: float, settings: Settings, paid: Paid) -> None:
+def _add_owner(
+    pod: "Object", job: tuple[str, str], requested: float, settings: Settings, paid: Paid
+) -> None:
     node, metadata = pod["spec"].get("nodeName"), pod["metadata"]
     if node is None:
-        paid.add_waiting(_usable_pools(pod["spec"], settings))
+        paid.add_waiting(job, requested, _usable_pools(pod["spec"], settings))
         return
     namespace, labels = metadata.get("namespace", ""), metadata.get("labels", {})
     queue = next((labels[key] for key in paid.settings.queues if key in labels), "")
     state = "running" if pod["status"].get("phase") == _RUNNING else "starting"
-    owner = Owner(state, namespace, settings.teams.get(namespace, ""), queue, job)
+    owner = Owner(state, namespace, settings.teams.get(namespace, ""), queue, job[1])
     paid.add_pod(node, owner, requested)
 
 
@@ -97,15 +99,22 @@ def _usable_pools(spec: "Spec", settings: Settings) -> Iterator[str]:
 
 
 def _add_waiting(entry: "Object", settings: Settings, paid: Paid) -> None:
-    """Add the pools that a waiting entry of a queue could use."""
-    spec = entry["spec"]
+    """Add a waiting entry of a queue: its accelerators, and the pools that it could use."""
+    spec, job = entry["spec"], _job_name(entry, settings)
     for role in spec.get("podSets", ()) if spec.get("active", True) else ():
-        pod = role.get("template", {}).get("spec")
-        if pod is not None and _requested_accelerators(pod, settings):
-            paid.add_waiting(_usable_pools(pod, settings))
-    if devices := spec.get("minResources", {}).keys() & settings.parts.keys():
-        one: Container = {"resources": {"limits": dict.fromkeys(devices, "1")}}
-        paid.add_waiting(_usable_pools({"containers": [one]}, settings))
+        template = role.get("template", {})
+        labels = template.get("metadata", {}).get("labels", {})
+        name = job[0], labels.get(settings.job_label, job[1])
+        pod = template.get("spec")
+        if pod is not None and (requested := _requested_accelerators(pod, settings)):
+            amount = role.get("count", 1) * requested
+            paid.add_waiting(name, amount, _usable_pools(pod, settings), entry=True)
+    least = spec.get("minResources", {})
+    if devices := least.keys() & settings.parts.keys():
+        one: Container = {"resources": {"limits": {name: least[name] for name in devices}}}
+        gang: Spec = {"containers": [one]}
+        amount = _requested_accelerators(gang, settings)
+        paid.add_waiting(job, amount, _usable_pools(gang, settings), entry=True)
 
 
 def measure_queues(

@@ -9,7 +9,7 @@ from ultrascale import config
 from ultrascale.catalog import cloudwatch, eks
 from ultrascale.parts.observability import fleet_metrics
 from ultrascale.parts.observability.control_plane import control_plane_alarms
-from ultrascale.parts.observability.model import AlertsPlan, ReminderPlan
+from ultrascale.parts.observability.model import AlertsPlan, LedgerPlan, ReminderPlan
 from ultrascale.parts.observability.section import Alarms
 from ultrascale.plan import names
 from ultrascale.plan.metrics import metric
@@ -29,6 +29,9 @@ _SILENT_MINUTES = 15
 _MISSING_MINUTES = 60
 # On a large fleet some nodes are always down: one in this many raises an alarm; our choice.
 _DOWN_OF = 1_000
+# Our choice: the forecast is made once a day.
+_UNUSED_PERCENT = 20
+_DAY_SECONDS = 86_400
 
 
 def fleet_alarms(
@@ -173,6 +176,23 @@ def _ledger(cluster: str, seconds: int) -> AlarmPlan:
     )
 
 
+def _unused_ahead(cluster: str, ledger: LedgerPlan) -> Iterator[AlarmPlan]:
+    for name in (own["pool"] for own in ledger.settings.reserved):
+        yield AlarmPlan(
+            name=f"unused-ahead-{name}",
+            description=(
+                f"At least {_UNUSED_PERCENT} % of the hours left of the reservations of pool "
+                f"{name}, of a week where these have no end, will go unused, by the use of the "
+                "last weeks and the queue: this is the lower end of an interval of 80 %. "
+                "`ultrascale ledger FILE --ahead 7` shows hours, money and the ways out."
+            ),
+            metrics={"m": replace(metric(cluster, "unused_ahead", Pool=name), statistic="Maximum")},
+            threshold=_UNUSED_PERCENT,
+            period_seconds=_DAY_SECONDS,
+            periods=1,
+        )
+
+
 def _count_of_runs(cluster: str, measure: str) -> MetricPlan:
     return replace(metric(cluster, measure), statistic="SampleCount")
 
@@ -193,7 +213,7 @@ def plan_alerts(
     *,
     lustre: Sequence[LustrePlan],
     watches: Sequence[Watch],
-    with_ledger: bool = False,
+    ledger: LedgerPlan | None = None,
 ) -> AlertsPlan:
     """Return the alerts to ``alarms.email``."""
     seconds = fleet_metrics.seconds_between(pools)
@@ -202,7 +222,8 @@ def plan_alerts(
         topic=names.alarm_topic(cluster.name),
         alarms=(
             *fleet_alarms(cluster.name, pools, watches),
-            *((_ledger(cluster.name, seconds),) if with_ledger else ()),
+            *(() if ledger is None else (_ledger(cluster.name, seconds),)),
+            *(() if ledger is None else _unused_ahead(cluster.name, ledger)),
             *control_plane_alarms(cluster.name, cluster.kubernetes),
             *(_free_capacity(system) for system in lustre),
         ),

@@ -182,7 +182,7 @@ def plan_observability(cluster: config.Cluster, stated: Observability, core: Clu
             pools,
             lustre=lustre,
             watches=watches,
-            with_ledger=ledger is not None,
+            ledger=ledger,
         ),
     )
 
