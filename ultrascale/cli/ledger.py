@@ -3,7 +3,7 @@
 import csv
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +19,7 @@ from ultrascale.cli.output import FAILED, say
 from ultrascale.errors import UsageError
 
 if TYPE_CHECKING:
+    from ultrascale.ledger.ahead import Outlook
     from ultrascale.ledger.price import Group, Line
     from ultrascale.ledger.reconcile import Reconciled
     from ultrascale.ledger.showback import Ledger, Showback
@@ -67,6 +68,12 @@ def ledger_command(
         bool,
         typer.Option("--setup", help="Print export, queries and tags for the bill; ask nothing."),
     ] = False,
+    ahead: Annotated[
+        int | None,
+        typer.Option(
+            "--ahead", metavar="DAYS", min=1, max=182, help="Show reserved hours that lie ahead."
+        ),
+    ] = None,
     as_json: options.AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print one row a finest line.")] = False,
     profile: options.AskingProfile = None,
@@ -76,12 +83,18 @@ def ledger_command(
     Ends with status 3 if a bill differs from the ledger by more than the tolerance.
     """
     from ultrascale import plan
+    from ultrascale.ledger.ahead import look_ahead
     from ultrascale.ledger.bill import read_bill
     from ultrascale.ledger.reconcile import Uses, reconcile
 
     cluster = plan.load(file)
     if setup:
         typer.echo(_setup(cluster, net=net))
+        return
+    if ahead is not None:
+        ledger = open_ledger(file, cluster, source, prices, profile)
+        now = int(options.now().timestamp())
+        _print_outlooks([*look_ahead(ledger, str(file), now, ahead)], as_json=as_json)
         return
     period = read_period(month, starts, ends, options.now())
     if redact and not bills:
@@ -226,6 +239,34 @@ def _print(result: "Showback", by: str) -> None:
     if result.missing_days:
         say(f"days without a file: {', '.join(map(str, result.missing_days))}")
     say("\n".join(result.prices))
+
+
+def _print_outlooks(outlooks: "Sequence[Outlook]", *, as_json: bool) -> None:
+    from rich.box import SIMPLE
+
+    from ultrascale.cli.screen import Table, screen
+    from ultrascale.frozen import to_document
+
+    if as_json:
+        typer.echo(json.dumps([to_document(pool) for pool in outlooks], indent=2))
+        return
+    table = Table("pool", box=SIMPLE)
+    for name in ("node-hours", "unused (80 % interval)", "USD (80 % interval)", "error"):
+        table.add_column(name, justify="right")
+    for pool in outlooks:
+        words = [_interval(amounts) for amounts in (pool.unused, pool.usd)]
+        error = f"{100 * pool.error:.1f} %" if pool.unused else "under 2 weeks of use"
+        table.add_row(pool.pool, f"{pool.node_hours:,.0f}", *words, error)
+    screen().print(table)
+    for pool in outlooks:
+        for way in pool.ways:
+            words = way["note"] if way["allowed"] != "yes" else f"{way['note']}; {way['price']}"
+            say(f"{pool.pool}: {way['way']}: {way['allowed']}: {words}")
+            say("\n".join(f"    {way[key]}" for key in ("command", "source") if way[key]))
+
+
+def _interval(amounts: Sequence[float]) -> str:
+    return "{:,.0f} ({:,.0f} to {:,.0f})".format(*amounts) if amounts else ""
 
 
 def _print_bill(held: "Reconciled", tolerance: float) -> None:

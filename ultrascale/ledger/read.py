@@ -12,7 +12,8 @@ import msgspec
 from ultrascale.account import Account
 from ultrascale.documents import parse_json
 from ultrascale.errors import ConfigError, Diagnostic, UsageError
-from ultrascale.lambdas.ledger import DAY, VERSION, ReservationRow, Row
+from ultrascale.lambdas.ledger import DAY, PREFIX, STATE, VERSION, ReservationRow, Row
+from ultrascale.lambdas.ledger_state import State
 
 S3 = "s3://"
 _READERS = 16
@@ -76,6 +77,31 @@ def blobs_of(
     )
     with ThreadPoolExecutor(_READERS) as readers:
         yield from readers.map(read, keys)
+
+
+def state_of(source: str, account_of: Callable[[], Account]) -> State:
+    """Return the state of the function that writes the ledger.
+
+    Raises:
+        UsageError: The ledger has none.
+        ConfigError: A newer function wrote it.
+        UnansweredError: S3 refused to read the bucket.
+    """
+    name = STATE.removeprefix(PREFIX)
+    if source.startswith(S3):
+        account = account_of()
+        bucket, _, prefix = source.removeprefix(S3).partition("/")
+        key = f"{prefix.rstrip('/')}/{name}".lstrip("/")
+        ask = account.client("s3").get_object
+        content = account.ask(ask, Bucket=bucket, Key=key)["Body"].read()
+    elif files := sorted(Path(source).glob(f"**/{name}")):
+        content = files[0].read_bytes()
+    else:
+        raise UsageError([f"--source: {source} has no {name}; copy it with the ledger's days"])
+    try:
+        return State.parse(content)
+    except (OSError, EOFError, ValueError) as error:
+        raise _refusal(Blob(name, date.min, b""), str(error)) from None
 
 
 def rows_of(blob: Blob, cluster: str) -> tuple[int, list[Row]]:

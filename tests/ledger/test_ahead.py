@@ -1,0 +1,182 @@
+"""`ultrascale ledger --ahead`: hours and money that lie ahead, and the ways out by option."""
+
+import io
+import json
+import re
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from string import Template
+from typing import Any, cast
+
+import boto3
+import pytest
+from botocore import xform_name
+
+from tests.support.account import connects
+from tests.support.command_line import NOW, Ultrascale
+from tests.support.ledgers import (
+    BLOCK,
+    FILE,
+    POOL,
+    advanced,
+    at,
+    idle,
+    node,
+    reservation,
+    used,
+    write,
+)
+from ultrascale.lambdas.ledger import STATE, ReservationRow
+from ultrascale.lambdas.ledger_state import State
+from ultrascale.ledger.ahead import ways
+
+HOUR, TODAY = 3600, int(NOW.timestamp())
+WINDOW = at("2026-10-22T11:30"), at("2026-11-29T11:30")
+FEE = 38 * 24 * 2 * 30.0  # 30 USD for each node-hour
+OPTIONS = ("capacity-block", "training-plan", "odcr", "future-dated")
+PRICES = f"""region,service,item,unit,price,currency,valid_on,source
+us-east-2,ec2-capacity-block,{BLOCK},fee,{FEE},USD,2026-10-20,invoice
+us-east-2,ec2,p5en.48xlarge,hour,60,USD,2026-10-20,page
+"""
+
+
+def state_of(weeks: int, *rows: ReservationRow, waiting: int = 0) -> bytes:
+    """Return the state after weeks in which one node of two was used in each pool."""
+    job = {"kind": "waiting", "namespace": "training", "job": "llm", "n": waiting, "pools": [POOL]}
+    there: list[Any] = [*rows, job] if waiting else [*rows]
+    state: State | None = None
+    for now in range(TODAY - weeks * 168 * HOUR, TODAY, HOUR):
+        # Jobs of two hours.
+        count = 8 - 8 * (now // HOUR % 3 == 0)
+        state = advanced(state, there, now, HOUR, {row["pool"]: count for row in rows})
+    assert state is not None
+    return state.text()
+
+
+def folder_of(path: Path, state: bytes) -> Path:
+    rows = [
+        reservation(WINDOW[0], TODAY, WINDOW),
+        node(WINDOW[0], TODAY, 1, [used("a")]),
+        node(at("2026-11-20"), at("2026-11-21"), 9, [used("b")], purchase="on-demand", pool="burst")
+        | {"reservation": ""},
+        node(WINDOW[0], TODAY, 2, [idle()]),
+    ]
+    write(path, rows)  # pyright: ignore[reportArgumentType]
+    (path / "prices.csv").write_text(PRICES)
+    (path / STATE).write_bytes(state)
+    return path
+
+
+def asked(ultrascale: Ultrascale, folder: Path, *words: str, status: int = 0) -> str:
+    own = ("--source", folder, "--prices", folder / "prices.csv", *words)
+    answer = ultrascale("ledger", FILE, *own)
+    assert answer.returncode == status, answer.stderr
+    return answer.stdout + answer.stderr
+
+
+def test_hours_that_will_go_unused_are_shown_with_their_cost_and_ways_out(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    folder = folder_of(tmp_path, state_of(4, reservation(0, 0, WINDOW)))
+
+    text = asked(ultrascale, folder, "--ahead", "3")
+    (pool,) = json.loads(asked(ultrascale, folder, "--ahead", "3", "--json"))
+
+    # Two nodes for three days; 8 accelerators were in use for two hours of three.
+    assert pool["node_hours"] == 144
+    assert pool["unused"] == pytest.approx([96, 96, 96], abs=0.1)
+    assert pool["usd"] == pytest.approx([96 * 30] * 3, abs=5)
+    assert re.search(rf"^ *{POOL} +144 +96 \(96 to 96\) +2,880 ", text, re.MULTILINE)
+    assert "burst jobs: yes: 3.4 node-hours a day" in text
+    assert "saves 60.00 USD for each node-hour that moves" in text
+    assert "smaller: no: a block cannot be modified" in text
+    assert f"capacity-reservation/{BLOCK} --principals CONSUMER" in text
+    assert len(pool["ways"]) == len(ways()) / len(OPTIONS)
+
+
+def test_a_queue_takes_idle_hours_for_as_long_as_jobs_run(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    folder = folder_of(tmp_path, state_of(4, reservation(0, 0, WINDOW), waiting=16))
+
+    (pool,) = json.loads(asked(ultrascale, folder, "--ahead", "3", "--json"))
+
+    assert pool["waiting"] == 16
+    assert pool["unused"][0] == pytest.approx(96 - 2 * 2, abs=0.1)
+
+
+def test_a_reservation_before_its_start_has_ways_out_and_no_hours(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    own: Any = {"purchase": "odcr", "pool": "gpu-reserved-odcr", "reservation": "cr-0dd"}
+    folder = folder_of(tmp_path, state_of(4, reservation(0, 0, None, state="scheduled", **own)))
+
+    (pool,) = json.loads(asked(ultrascale, folder, "--ahead", "7", "--json"))
+
+    assert (pool["node_hours"], pool["unused"], pool["usd"]) == (0, [], [])
+    allowed = {way["way"]: way["allowed"] for way in pool["ways"]}
+    assert (allowed["another date"], allowed["smaller"]) == ("yes", "no")
+
+
+def test_a_pool_that_is_used_for_too_short_says_so_instead_of_a_number(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    folder = folder_of(tmp_path, state_of(1, reservation(0, 0, WINDOW)))
+    assert "under 2 weeks of use" in asked(ultrascale, folder, "--ahead", "3")
+    (folder / STATE).unlink()
+    assert "has no state.json.gz" in asked(ultrascale, folder, "--ahead", "3", status=64)
+
+
+def test_the_bucket_is_looked_at_where_the_ledger_lies(
+    ultrascale: Ultrascale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_of(tmp_path, state_of(4, reservation(0, 0, WINDOW)))
+    own = ("ledger", FILE, "--prices", folder / "prices.csv", "--ahead", "3", "--source")
+    files = {str(file.relative_to(folder)): file for file in folder.glob("ledger/**/*.gz")}
+
+    def listed(asked: Mapping[str, Any]) -> dict[str, Any]:
+        return {"Contents": [{"Key": key} for key in files if key.startswith(asked["Prefix"])]}
+
+    def read(asked: Mapping[str, Any]) -> dict[str, Any]:
+        return {"Body": io.BytesIO(files[asked["Key"]].read_bytes())}
+
+    connects(monkeypatch, {"s3:ListBucket": listed, "s3:GetObject": read}, region="us-east-2")
+
+    answer = ultrascale(*own, "s3://bucket/ledger")
+
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == ultrascale(*own, folder).stdout
+
+
+# --- The table ------------------------------------------------------------------------------------
+
+
+def test_each_way_out_of_each_option_has_a_page_or_is_unknown() -> None:
+    cells = {(cell["way"], cell["option"]): cell for cell in ways()}
+    names = dict.fromkeys(way for way, _ in cells)
+    assert len(names) == 9
+    assert {*cells} == {*product(names, OPTIONS)}
+    assert len(cells) == len(ways())
+    for name, cell in cells.items():
+        assert cell["allowed"] in ("yes", "no", "unknown"), name
+        assert cell["source"].startswith("https://") or cell["allowed"] == "unknown", name
+        # Money and a command stand where a way is open.
+        assert bool(cell["price"]) == (cell["allowed"] == "yes"), name
+        assert not cell["command"] or cell["allowed"] == "yes", name
+        assert cell["note"], name
+
+
+@pytest.mark.parametrize(
+    "command", sorted({cell["command"] for cell in ways() if cell["command"].startswith("aws ")})
+)
+def test_a_printed_command_is_one_that_aws_takes(command: str) -> None:
+    _, service, verb, *words = Template(command).safe_substitute().split()
+    client = cast("Any", boto3).client(service, region_name="us-east-2")
+    model = client.meta.service_model
+    operation = {xform_name(name, "-"): name for name in list[str](model.operation_names)}[verb]
+    shape = model.operation_model(operation).input_shape
+    options = {word.removeprefix("--") for word in words if word.startswith("--")} - {"region"}
+    members = {xform_name(name, "-"): name for name in list[str](shape.members)}
+    assert options <= {*members}
+    assert {*shape.required_members} <= {members[option] for option in options}
