@@ -10,20 +10,30 @@ import typer
 from ultrascale.catalog.prices import catalog_prices
 from ultrascale.cli import complete, options
 from ultrascale.cli.advise import time_text
+from ultrascale.cli.ledger import Source, open_ledger
 from ultrascale.cli.options import PriceFileOption, price_list
 from ultrascale.cli.output import FAILED, say
 from ultrascale.errors import UsageError
 from ultrascale.frozen import to_document
+from ultrascale.lambdas.ledger import DAY
 from ultrascale.plan.advice import REQUIRED, Given, read_question
 from ultrascale.plan.baseline import baseline, render
-from ultrascale.plan.baseline.traces import formats, read_traces
+from ultrascale.plan.baseline.traces import Trace, formats, read_traces
 
 _Option = typer.Option
+_DAYS = 364  # Of a ledger
 
 
 def baseline_command(
     *,
-    traces: Annotated[list[Path], typer.Argument(metavar="TRACE", help="Traces of one fleet.")],
+    traces: Annotated[
+        list[Path] | None, typer.Argument(metavar="TRACE", help="Traces of one fleet.")
+    ] = None,
+    from_ledger: Annotated[
+        Path | None, _Option(metavar="FILE", help="Take jobs of this cluster's ledger instead.")
+    ] = None,
+    source: Source = None,
+    profile: options.AskingProfile = None,
     kind: Annotated[str, _Option("--type", autocompletion=complete.instance_types, help="Type.")],
     region: Annotated[str, _Option(autocompletion=complete.regions, help="AWS Region.")],
     form: Annotated[str | None, _Option("--format", help="By default by the header.")] = None,
@@ -40,7 +50,7 @@ def baseline_command(
     as_json: options.AllAsJson = False,
     cluster_file: options.AsClusterFile = False,
 ) -> None:
-    """Tell how many nodes to buy ahead, from a trace of jobs. Needs no account.
+    """Tell how many nodes to buy ahead, from a trace of jobs. Needs no account but for a ledger.
 
     Ends with status 3 if the trace carries no answer.
     """
@@ -60,10 +70,12 @@ def baseline_command(
         )
     if not 0 < (block_price or 1) < float("inf") or not 0 <= spot_loss <= 100:
         raise UsageError(["--block-price is above 0, and --spot-loss from 0 to 100"])
-    try:
-        trace = read_traces(traces, form, ZoneInfo(timezone) if timezone else None)
-    except ZoneInfoNotFoundError:
-        raise UsageError([f"--timezone: no time zone, got {timezone!r}; write UTC"]) from None
+    if (from_ledger is None) != bool(traces):
+        raise UsageError(["TRACE: give traces of jobs, or --from-ledger FILE"])
+    if from_ledger is not None:
+        trace = _trace(from_ledger, source, profile, kind)
+    else:
+        trace = _read(traces or [], form, timezone)
     known = price_list(prices, region) or catalog_prices()
     answer = baseline(trace, question, known, block_price, spot_loss / 100)
     if as_json:
@@ -77,3 +89,23 @@ def baseline_command(
     if answer.no_answer:
         say(f"no answer: {answer.no_answer}", err=True)
         raise typer.Exit(FAILED)
+
+
+def _read(traces: list[Path], form: str | None, timezone: str | None) -> Trace:
+    try:
+        return read_traces(traces, form, ZoneInfo(timezone) if timezone else None)
+    except ZoneInfoNotFoundError:
+        raise UsageError([f"--timezone: no time zone, got {timezone!r}; write UTC"]) from None
+
+
+def _trace(file: Path, source: str | None, profile: str | None, kind: str) -> Trace:
+    """Return the jobs of the last year of a cluster's ledger."""
+    from ultrascale import plan
+    from ultrascale.ledger.trace import trace_of
+
+    ends = int(options.now().timestamp()) // DAY * DAY
+    ledger = open_ledger(file, plan.load(file), source, None, profile)
+    trace = trace_of(ledger, ends - _DAYS * DAY, ends, kind)
+    if not trace.jobs:
+        raise UsageError(["--from-ledger: no job with accelerators ran in the last year"])
+    return trace
