@@ -29,8 +29,8 @@ class State:
 
     def rows(self, kind: str) -> list[Any]:
         """Return the open rows of reservations or of waiting jobs, without their times."""
-        held = self.running.items()
-        return [json.loads(text) for key, (_, text) in held if key.startswith(f"{kind}/")]
+        held, prefix = self.running.items(), f"{kind}/"
+        return [json.loads(text) for key, (_, text) in held if key.startswith(prefix)]
 
     def text(self) -> bytes:
         """Return the state as an object of S3."""

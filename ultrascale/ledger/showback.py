@@ -64,7 +64,6 @@ class Showback(Frozen):
     rates: Mapping[tuple[str, str], Price]  # Prices of a node-hour by purchase and type
     sizes: Mapping[str, float]  # Accelerators of a node by type
     centers: Mapping[str, str]  # Cost centers by the name of a queue or a team
-    known: Mapping[str, ReservationRow]  # The last row of each reservation
     waiting: tuple[WaitingRow, ...]  # Jobs that waited, in the order of their files
 
     @property
@@ -141,7 +140,6 @@ class Ledger(NamedTuple):
             rates={name: price for name, price in rates.known.items() if price is not None},
             sizes=sizes,
             centers=self.centers,
-            known=measured.known,
             waiting=tuple(measured.waiting),
         )
 
@@ -213,7 +211,7 @@ class _Measured:
 
     def __init__(self, cluster: str, totals: Totals, watch: Callable[[Key, Share], None]) -> None:
         self._cluster, self._totals, self._watch = cluster, totals, watch
-        self.known: dict[str, ReservationRow] = {}
+        self._known: dict[str, ReservationRow] = {}
         self.waiting: list[WaitingRow] = []
         self.mistakes: list[Diagnostic] = []
         self.sizes: dict[str, float] = {}
@@ -240,9 +238,9 @@ class _Measured:
                 self.waiting.append(row)
             else:
                 self.sizes[row["type"]] = row["accelerators"]
-        for share in split(rows, starts, ends, self.known):
+        for share in split(rows, starts, ends, self._known):
             self._watch(self._totals.add(share), share)
-        self.known |= {row["reservation"]: row for row in rows if row["kind"] == "reservation"}
+        self._known |= {row["reservation"]: row for row in rows if row["kind"] == "reservation"}
 
 
 # --- Rates of nodes, and fees of reservations -----------------------------------------------------
