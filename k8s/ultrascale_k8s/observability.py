@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale.documents import Json, JsonObject
+from ultrascale.lambdas.fleet_metrics.settings import IdleSettings
 from ultrascale.parts.observability.model import FleetMetricsPlan, Plan, WriteLatencyPlan
 from ultrascale.plan.model import NamespacePlan
+from ultrascale_k8s import _admission
 from ultrascale_k8s._platform_chart import PlatformChart
 from ultrascale_k8s._rbac import binding, groups, role, rule
 from ultrascale_k8s.namespaces import namespace_objects
@@ -12,7 +14,7 @@ from ultrascale_k8s.objects import manifest
 
 _TOPOLOGY_GROUP = "topology.volcano.sh"
 _FLEET, _CANARY = "fleet-metrics", "write-canary"
-_SERVICES = "service-metrics"
+_SERVICES, _IDLE = "service-metrics", "idle-jobs"
 
 
 def charts(plan: Plan) -> Mapping[str, Sequence[PlatformChart]]:
@@ -22,6 +24,7 @@ def charts(plan: Plan) -> Mapping[str, Sequence[PlatformChart]]:
         "platform": [
             PlatformChart(name=_FLEET, published=_fleet_objects(function)),
             *_service_charts(function.group, function.service_namespaces),
+            *_idle_charts(plan),
             *_canary_charts(plan.write_latency),
         ],
         "teams": [*_service_charts(function.group, function.team_namespaces, prefix="team-")],
@@ -87,6 +90,43 @@ def _service_objects(group: str, namespaces: Sequence[str]) -> Iterator[JsonObje
     for namespace in namespaces:
         yield role(_SERVICES, rules, namespace=namespace, component=_FLEET)
         yield _group_binding(_SERVICES, group, namespace, _FLEET)
+
+
+def _idle_charts(plan: Plan) -> Iterator[PlatformChart]:
+    if plan.ledger is not None and plan.ledger.idle is not None:
+        objects = [*_idle_objects(plan.fleet_metrics, plan.ledger.idle)]
+        yield PlatformChart(name=_IDLE, published=objects)
+
+
+def _idle_objects(plan: FleetMetricsPlan, idle: IdleSettings) -> Iterator[JsonObject]:
+    """Yield the measuring function's right to annotate idle jobs, or to end them."""
+    rules = [rule(kind, verbs=("list", "patch"), group=group) for group, kind, _ in idle.kinds]
+    if idle.ends and "kueue.x-k8s.io" in plan.queue_kinds:
+        rules.append(rule("workloads", verbs=("list", "patch"), group="kueue.x-k8s.io"))
+    if idle.ends and "scheduling.volcano.sh" in plan.queue_kinds:
+        rules.append(rule("commands", verbs=("create",), group="bus.volcano.sh"))
+    for namespace in plan.job_namespaces:
+        yield role(_IDLE, rules, namespace=namespace, component=_FLEET)
+        yield _group_binding(_IDLE, plan.group, namespace, _FLEET)
+    if not idle.ends:
+        # RBAC cannot limit a change to annotations.
+        asks = f'request.userInfo.groups.exists(group, group == "{plan.group}")'
+        kinds = [
+            _admission.Kinds(group=group, version=version, resources=(kind,))
+            for group, kind, version in idle.kinds
+        ]
+        yield _admission.policy(
+            f"ultrascale-{_IDLE}",
+            component=_FLEET,
+            kinds=kinds,
+            operations=("UPDATE",),
+            conditions={"the-function-asks": f"has(request.userInfo.groups) && {asks}"},
+            validations=[("object.spec == oldObject.spec", "observability.idle_jobs tells alone")],
+            reason="Forbidden",
+        )
+        yield _admission.binding(
+            f"ultrascale-{_IDLE}", component=_FLEET, namespaces=plan.job_namespaces
+        )
 
 
 def _canary_objects(plan: WriteLatencyPlan) -> list[JsonObject]:

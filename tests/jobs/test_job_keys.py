@@ -134,6 +134,14 @@ KEYS: dict[str, tuple[Any, Callable[[JobManifests, str], None]]] = {
 }
 
 
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "service"])
+def test_pods_of_a_job_that_may_idle_say_so(engine: str) -> None:
+    cluster, job, _ = ENGINES[engine]
+    templates = pod_templates(prepared(cluster, job, idle="allow"))
+    own = [template["metadata"]["labels"].get("ultrascale.dev/idle") for template in templates]
+    assert {*own} == {"allow"}
+
+
 @pytest.mark.parametrize("key", [*KEYS, "patch"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_key_of_jobs_works_on_every_engine_or_says_why_not(engine: str, key: str) -> None:

@@ -1,5 +1,7 @@
 """Status of jobs and queues in one vocabulary."""
 
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -124,6 +126,49 @@ def test_a_job_is_as_far_as_its_controller_says(
     state = read_workload(kind, found)
 
     assert (state.phase, state.result, state.up) == (phase, result, up)
+
+
+IDLE = {"since": "2026-12-03T10:00:00+00:00", "accelerators": 16, "usd_per_hour": 98.5}
+ENDS = {"ends": "2026-12-03T12:15:00+00:00"}
+ENDED = {"ended": "2026-12-03T12:15:00+00:00"}
+SUSPEND = (
+    """kubectl patch jobs.batch bert -n training --type=merge -p '{"spec":{"suspend":false}}'"""
+)
+COST = "16 accelerators not used since 2026-12-03 10:00 UTC: 32.0 accelerator-hours"
+USD = ", $197.00"
+END = "ended at 2026-12-03 12:15 UTC"
+WAS = f"{END}: 16 accelerators were not used since 2026-12-03 10:00 UTC"
+RESUMED = "vcctl job resume --namespace training --name bert"
+
+
+@pytest.mark.parametrize(
+    ("found", "mark", "lines"),
+    [
+        (volcano("Running", running=2), IDLE, [COST + USD]),
+        (volcano("Running", running=2), IDLE | {"usd_per_hour": None}, [COST]),
+        (
+            indexed(active=2, ready=2),
+            IDLE | ENDS,
+            [COST + USD, f"{END} unless one of them is used; it can be resumed then"],
+        ),
+        (volcano("Aborted"), IDLE | ENDED, [WAS, f"to go on: {RESUMED}"]),
+        (indexed("Suspended"), IDLE | ENDED, [WAS, f"to go on: {SUSPEND}"]),
+        # Resumed; ended by itself; written by somebody else.
+        (volcano("Running", running=2), IDLE | ENDED, []),
+        (volcano("Completed"), IDLE, []),
+        (volcano("Running", running=2), {"since": "2026-12-03T10:00:00"}, []),
+    ],
+)
+def test_status_says_what_idle_accelerators_cost_and_the_way_back(
+    found: Object, mark: dict[str, Any], lines: list[str], stub: StubApiServer, cluster: Cluster
+) -> None:
+    group = "batch.volcano.sh/v1alpha1" if "state" in found["status"] else "batch/v1"
+    marked = {"ultrascale.dev/idle": json.dumps(mark)}
+    found = {**found, "metadata": {**found["metadata"], "annotations": marked}}
+    stub.put(f"/apis/{group}/namespaces/training/jobs/bert", found)
+    idle = job_status(cluster, "training", "bert").idle
+    now = datetime(2026, 12, 3, 12, tzinfo=UTC)
+    assert ([] if idle is None else [*idle.lines(now)]) == lines
 
 
 PER_INDEX = {"backoffLimit": 2_147_483_647, "backoffLimitPerIndex": 3}

@@ -71,6 +71,8 @@ def print_job(job: JobStatus) -> None:
     print_jobs((job,))
     if job.state.reason:
         say(f"  {job.state.reason}")
+    for line in job.idle.lines(datetime.now(UTC)) if job.idle is not None else ():
+        say(f"  {printable(line)}")
     table = Table("index", "pod", "state", "node", "restarts", "reason", box=SIMPLE)
     table.columns[1].no_wrap = True
     if array := job.state.array:
@@ -200,6 +202,7 @@ def job_document(
         "array": None if (array := job.state.array) is None else _array_document(array),
         "counts": job.counts,
         "nodes": job.nodes,
+        **({} if job.idle is None else {"idle": to_document(job.idle)}),
         "pods": [_pod_document(index, pod) for index, pod in _indexed_pods(job)],
         **({} if report is None else to_document(report)),
         **({} if serving is None else {"serving": to_document(serving)}),

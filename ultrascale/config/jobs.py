@@ -52,6 +52,7 @@ CacheModel = Annotated[
         "use at most 63 letters, digits, '_' and '-'",
     ),
 ]
+Idle = Literal["watch", "allow"]
 NetworkLayer = Literal["layer-1", "layer-2", "layer-3", "layer-4"]
 OutputPlace = Annotated[
     str,
@@ -473,6 +474,9 @@ class TrainingJob(TrainingKind):
     Default: `static` for a job that restarts as a whole; else the cluster's server, or `c10d`.
     """
 
+    idle: Idle = "watch"
+    """`allow` leaves it alone where `observability.idle_jobs` watches for jobs without use."""
+
     topology: Topology | None = None
     """Closeness in AWS's network: `required` waits for one group of the lowest layer that holds the
     job, `preferred` takes close nodes first. Or a layer: `{required: layer-2}`.
@@ -522,6 +526,9 @@ class BatchJob(Job):
 
     Default: the only queue; with Volcano else its `default`; of a service none.
     """
+
+    idle: Idle = "watch"
+    """`allow` leaves it alone where `observability.idle_jobs` watches for jobs without use."""
 
     retries: Annotated[int, Field(ge=0, le=integer_bounds.RESTARTS)] | None = None
     """New pods after a failure.

@@ -12,6 +12,7 @@ from ultrascale.core.table import all_parts
 from ultrascale.documents import mapping, text
 from ultrascale.errors import ClusterError
 from ultrascale.frozen import Frozen
+from ultrascale.jobs.idle import IdleState, idle_state
 from ultrascale.jobs.listing import visible_objects
 from ultrascale.jobs.pods import STATES, Pod, PodState, by_rank, made_by, read_pod
 from ultrascale.jobs.queues import held_back
@@ -42,6 +43,7 @@ class JobStatus(Frozen):
     created: datetime  # Time of its submission
     # Its pods, in the order of their index; ended ones are missing where all jobs are listed.
     pods: tuple[Pod, ...]
+    idle: IdleState | None = None  # Accelerators that it does not use; None where it uses them
 
     @property
     def is_service(self) -> bool:
@@ -146,6 +148,10 @@ def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
     if workload_of(kind).starts_with_all and state.phase == "Pending" and enough:
         # The controller has no other word for a job that goes on with fewer pods than for a start.
         state = replace(state, phase="Running")
+    idle = idle_state(namespace, made)
+    # Volcano counts a job that is aborted as failed; one that is up was resumed.
+    if idle is not None and (state.result if idle.ended is None else state.up):
+        idle = None
     return JobStatus(
         name=job,
         namespace=namespace,
@@ -154,6 +160,7 @@ def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
         state=state,
         created=_utc(text(first, "metadata", "creationTimestamp")),
         pods=own,
+        idle=idle,
     )
 
 

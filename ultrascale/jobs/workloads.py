@@ -62,6 +62,11 @@ class Workload(Frozen):
     ends_names: bool = False  # Whether names of its pods, which have no such label, end with it
     program_container: str = ""  # Container whose log is the program's; empty: the pod's first
     uid_label: str = ""  # Label with its UID, where it does not own the pods itself
+    # Command that lets an object that was ended go on, whose names it takes.
+    resume: str = (
+        "kubectl patch {kind} {name} -n {namespace} --type=merge -p "
+        '\'{{"spec":{{"suspend":false}}}}\''
+    )
     # Returns its tasks in the order of the pods' indexes; none where it has one kind of pods.
     tasks: Callable[[Object], Iterator[Task]] = lambda _: iter(())
     # Returns whether an object makes a Service of its own name.

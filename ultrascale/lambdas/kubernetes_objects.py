@@ -135,6 +135,7 @@ class Status(TypedDict, total=False):
     providerID: str
     phase: str
     podIP: str
+    startTime: str
     conditions: list[Condition]
     allocatable: Mapping[str, str]
 

@@ -43,6 +43,8 @@ REASONS = (
     NO_JOB,
 )
 """Reasons of accelerators without an owner; of several that apply, the first counts."""
+HELD = "held without use"
+"""Reason beside an owner: a job that leaves all of its accelerators idle."""
 SPILL = "spill"
 """Purchase option of nodes beyond the number that their reservation holds: On-Demand."""
 
@@ -55,7 +57,7 @@ class Part(TypedDict):
 
     n: float  # Accelerators; a fraction only where pods share a Neuron device
     state: Literal["running", "starting", "idle"]
-    reason: NotRequired[str]  # Of idle ones
+    reason: NotRequired[str]  # Of idle ones; `HELD` beside an owner
     namespace: NotRequired[str]  # Of others, like all below
     team: NotRequired[str]  # Empty without a team
     queue: NotRequired[str]  # Empty without a queue
@@ -192,7 +194,7 @@ class Share(NamedTuple):
     node: str
     instance: str
     state: str  # `running`, `starting` or `idle`
-    reason: str  # One of `REASONS`; empty with an owner
+    reason: str  # One of `REASONS`; with an owner empty, or `HELD`
     namespace: str
     team: str
     queue: str
@@ -377,7 +379,9 @@ def _node_shares(
     """Yield the parts of a node; idle ones drain from ``usable`` on, others keep their owner."""
     for part in row["parts"]:
         reason = part.get("reason", "")
-        for begin, until, drained in _halves(low, high, usable if reason else None):
+        for begin, until, drained in _halves(
+            low, high, usable if part["state"] == "idle" else None
+        ):
             yield Share(
                 begin,
                 until,

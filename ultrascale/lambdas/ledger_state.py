@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import Any
 
 from .forecast import HOUR, HOURS, Hour, span_of
+from .idle_jobs import Stretch
 from .ledger import DAY, VERSION, Row, day_of, encode, file_key
 
 # A measurement holds until the next one; where that is missing, for the usual time alone.
@@ -26,6 +27,8 @@ class State:
     # Accelerators in use of the reservations of each pool: now, and by hour of the last weeks
     used: Mapping[str, float] = field(default_factory=dict[str, float])
     use: Mapping[str, Sequence[Hour]] = field(default_factory=dict[str, Sequence[Hour]])
+    # Times without use of jobs, by namespace and name
+    idle: Mapping[str, Stretch] = field(default_factory=dict[str, Stretch])
 
     def rows(self, kind: str) -> list[Any]:
         """Return the open rows of reservations or of waiting jobs, without their times."""
@@ -37,7 +40,8 @@ class State:
         return encode(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        head = {"v": VERSION, "kind": "state", "at": self.at, "used": self.used, "use": self.use}
+        head = {"v": VERSION, "kind": "state", "at": self.at, "idle": self.idle}
+        head |= {"used": self.used, "use": self.use}
         yield json.dumps({**head, "ended": {day: len(own) for day, own in self.ended.items()}})
         for rows in self.ended.values():
             yield from rows
@@ -75,7 +79,8 @@ class State:
             start, key, value = line.split(" ", 2)
             running[key] = (int(start), value)
         use = {pool: [Hour(*hour) for hour in own] for pool, own in head.get("use", {}).items()}
-        return cls(head["at"], ended, running, head.get("used", {}), use)
+        idle = {name: Stretch(*own) for name, own in head.get("idle", {}).items()}
+        return cls(head["at"], ended, running, head.get("used", {}), use, idle)
 
 
 def advance(

@@ -30,7 +30,8 @@ class Key(NamedTuple):
     purchase: str  # Purchase option
     pool: str  # Pool
     type: str  # Instance type
-    reason: str  # Reason of idleness; empty for used accelerators
+    # Reason of idleness; empty for used accelerators, `HELD` for those that a job leaves idle
+    reason: str
     namespace: str = ""  # Namespace of the owner, like all below; empty for idle accelerators
     team: str = ""  # Its team; empty where it has none
     queue: str = ""  # Its queue; empty where it has none

@@ -309,7 +309,7 @@ def centers_of(stated: config.Cluster) -> Mapping[str, str]:
 
 def _owner(key: Key, own: str) -> str:
     """Return ``own`` for used accelerators, and the reason of idle ones."""
-    if key.reason:
+    if key.reason and not key.namespace:
         return f"({key.reason})" if key.reason in _NO_NODE else f"(idle: {key.reason})"
     return own or f"(namespace {key.namespace})"
 

@@ -26,6 +26,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "nodes_missing": ("ReservedNodesMissing", "Count"),
     "ledger_rows": ("LedgerRows", "Count"),
     "unused_ahead": ("UnusedAhead", "Percent"),
+    "idle_jobs": ("IdleJobs", "Count"),
     "spend": ("SpendPerHour", "None"),
     "unpriced_nodes": ("UnpricedNodes", "Count"),
     "nodes_in_recovery": ("HyperPodNodesInRecovery", "Count"),

@@ -19,7 +19,8 @@ _TITLES = ("node-hours", "USD", "estimate")
 
 
 def _team(key: Key) -> str:
-    return "(idle)" if key.reason else key.team or f"(namespace {key.namespace})"
+    idle = key.reason and not key.namespace
+    return "(idle)" if idle else key.team or f"(namespace {key.namespace})"
 
 
 def _reason(key: Key) -> str:

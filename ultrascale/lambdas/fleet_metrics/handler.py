@@ -6,8 +6,9 @@ import re
 import time
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from heapq import nsmallest
 from http import HTTPStatus
 from itertools import islice
@@ -17,6 +18,7 @@ from botocore.session import Session
 
 from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, look_up, tls_context
 from ..ledger import day_of
+from .idle import IdleJobs
 from .ledger import forecasts, record
 from .measures import NODE_TYPE, POOL, TEAM, Key, Measures, log_events
 from .nodes import Nodes, measure_missing, measure_nodes
@@ -92,6 +94,8 @@ _AT_A_TIME = 32
 # Source: https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 _SAMPLE = re.compile(r'^(\w+)\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\} ([-+.\deE]+)', re.MULTILINE)
 _NAMESPACE = re.compile(r'(?:^|,)namespace="([^"]*)"')
+_POD = re.compile(r'(?:^|,)pod="([^"]*)"')
+_USE = "gpu_utilization"
 
 
 class Sample(NamedTuple):
@@ -99,6 +103,7 @@ class Sample(NamedTuple):
 
     measure: str  # Name of the measure
     namespace: str  # Namespace of the pod that uses the GPU; empty for an unused GPU
+    pod: str  # Its name
     value: float  # The value
 
 
@@ -108,11 +113,14 @@ def measure_gpus(
     settings: Settings,
     measures: Measures,
     fetch: Fetch | None = None,
+    *,
+    idle: IdleJobs | None = None,
+    now: float = 0,
 ) -> None:
     """Add the averages of the GPUs by node type and team, over a sample of the exporters.
 
     The checksums of the exporters' names choose the sample: it depends on no zone or pool, and is
-    the same at each call.
+    the same at each call. Where jobs are watched for idleness, their nodes come first, in turn.
 
     Args:
         pods: Pods of the exporters.
@@ -120,10 +128,14 @@ def measure_gpus(
         settings: The cluster.
         measures: The sums to add to.
         fetch: Returns the answer of a URL.
+        idle: Jobs that may leave accelerators idle; None: not watched.
+        now: The time, in seconds since 1970.
     """
     assert settings.exporters is not None
+    first = idle.ask(now) if idle else ()
     running = (pod for pod in pods if pod["status"].get("podIP") and pod["spec"].get("nodeName"))
-    asked = nsmallest(settings.exporters.most, running, key=_order)
+    order = partial(_order, first=first)
+    asked = nsmallest(settings.exporters.most, running, key=order)
     read = Reader(settings.exporters, fetch or _fetch)
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         answers = [*pool.map(read, asked)]
@@ -133,6 +145,11 @@ def measure_gpus(
         if place is None or samples is None:
             continue
         measures.add("gpu_nodes_measured", 1, None)
+        if idle is not None:
+            idle.add_answer(
+                pod["spec"].get("nodeName", ""),
+                ((own.namespace, own.pod, own.value) for own in samples if own.measure == _USE),
+            )
         for sample in samples:
             keys: list[Key] = [(NODE_TYPE, place.node_type)]
             if (team := settings.teams.get(sample.namespace)) is not None:
@@ -165,12 +182,14 @@ class Reader:
         for name, labels, number in _SAMPLE.findall(text):
             if name in self._exporters.metrics:
                 measure, times = self._exporters.metrics[name]
-                namespace = _NAMESPACE.search(labels)
-                yield Sample(measure, namespace[1] if namespace else "", float(number) * times)
+                found = (own.search(labels) for own in (_NAMESPACE, _POD))
+                namespace, pod = (own[1] if own else "" for own in found)
+                yield Sample(measure, namespace, pod, float(number) * times)
 
 
-def _order(pod: "Object") -> int:
-    return zlib.crc32(pod["metadata"]["name"].encode())
+def _order(pod: "Object", first: Collection[str]) -> tuple[bool, int]:
+    node = pod["spec"].get("nodeName", "")
+    return node not in first, zlib.crc32(pod["metadata"]["name"].encode())
 
 
 def _fetch(url: str) -> str:
@@ -206,7 +225,7 @@ def on_event(event: Mapping[str, Any], context: "Context") -> None:
         _write(measure(api, settings, now=now, earlier=_earlier, paid=paid), settings, now)
     finally:
         if paid is not None and paid.is_whole:
-            _record(paid, settings, context, now)
+            _record(api, paid, settings, context, now)
 
 
 def _write(measures: Measures, settings: Settings, now: float) -> None:
@@ -214,7 +233,9 @@ def _write(measures: Measures, settings: Settings, now: float) -> None:
         print(json.dumps(log_event, separators=(",", ":")))
 
 
-def _record(paid: Paid, settings: Settings, context: "Context", now: float) -> None:
+def _record(
+    api: KubernetesApi, paid: Paid, settings: Settings, context: "Context", now: float
+) -> None:
     """Write the ledger; an alarm takes silence for a fault, and the metrics do not stop."""
     try:
         state = record(paid, settings.cluster, context.invoked_function_arn, now=int(now))
@@ -227,6 +248,11 @@ def _record(paid: Paid, settings: Settings, context: "Context", now: float) -> N
         return
     measures = Measures()
     measures.add("ledger_rows", sum(map(len, state.ended.values())), None)
+    if paid.idle is not None:
+        measures.add("idle_jobs", 0, None, *((TEAM, name) for name in settings.teams.values()))
+        for name in paid.idle.idle:
+            team = settings.teams.get(name.partition("/")[0])
+            measures.add("idle_jobs", 1, None, *([] if team is None else [(TEAM, team)]))
     _write(measures, settings, now)
     if (day := day_of(state.at)) not in _forecast_days:
         _forecast_days.add(day)
@@ -235,6 +261,8 @@ def _record(paid: Paid, settings: Settings, context: "Context", now: float) -> N
             # What will surely go unused: the lower end of the interval.
             measures.add("unused_ahead", 100 * found.low / found.hours, (POOL, pool))
         _write(measures, settings, now)
+    if paid.idle is not None:
+        paid.idle.act(api, settings.rates, int(now))
 
 
 def measure(
@@ -293,7 +321,8 @@ def measure(
     if settings.exporters is not None:
         exporters = settings.exporters
         exporter_pods = api.stream(exporters.path, labelSelector=exporters.selector)
-        measure_gpus(exporter_pods, nodes, settings, measures)
+        idle = None if paid is None else paid.idle
+        measure_gpus(exporter_pods, nodes, settings, measures, idle=idle, now=now)
     return measures
 
 

@@ -7,6 +7,7 @@ follow from it, so that whoever reads it next writes those that are missing, wit
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 from itertools import chain
@@ -143,11 +144,16 @@ def record(paid: Paid, cluster: str, function: str, *, now: int) -> State | None
         # Those of an earlier call, which may have died before it wrote them.
         bucket.write_files(held)
         held.ended.clear()
+    if paid.idle is not None:
+        before = held or State(now, {}, {})
+        paid.idle.follow(before.idle, before.at, now)
     used = paid.used()
     state = advance(held, _values(paid, held), now, settings.every)
     if state is None:
         return None
     state = state.sampled(used)
+    if paid.idle is not None:
+        state = replace(state, idle=paid.idle.stretches)
     if not bucket.write(STATE, state.text(), etag):
         return None
     bucket.write_files(state)

@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..ledger import JOB_WAITS, JOINING, NO_JOB, UNHEALTHY, first_reason
-from .settings import LedgerSettings, Settings
+from ..ledger import HELD, JOB_WAITS, JOINING, NO_JOB, UNHEALTHY, first_reason
+from .idle import IdleJobs
+from .settings import IdleSettings, LedgerSettings, Settings
 
 if TYPE_CHECKING:
     from ..kubernetes_objects import Object
@@ -46,11 +47,13 @@ class Paid:
     Attributes:
         is_whole: Whether the streams were read to their ends.
         settings: The settings of the ledger.
+        idle: Jobs that may leave accelerators idle; None where nobody asks for them.
     """
 
     def __init__(self, settings: LedgerSettings) -> None:
         self.settings = settings
         self.is_whole = False
+        self.idle = None if settings.idle is None else IdleJobs(IdleSettings(**settings.idle))
         self._nodes: dict[str, _Node] = {}
         self._used: dict[str, dict[Owner, float]] = {}
         self._wanted: set[str] = set()  # Pools that waiting jobs could use
@@ -76,6 +79,8 @@ class Paid:
         whole = max(offered, self.settings.accelerators.get(type, 0))
         if not whole:
             return
+        if self.idle is not None:
+            self.idle.add_node(node["metadata"]["name"], pool, whole)
         own = self.settings.labels
         named = next((labels[label] for label in own if label in labels), None)
         instance = _INSTANCE.search(node["spec"].get("providerID", ""))
@@ -132,13 +137,14 @@ class Paid:
 
     def values(self) -> Iterator[tuple[str, str]]:
         """Yield each node and waiting job with its row's text, without the times; forget nodes."""
+        unused = () if self.idle is None else {*self.idle.idle}
         for name in [*self._nodes]:
             node = self._nodes.pop(name)
             row = {
                 "kind": "node",
                 "node": name,
                 **node._asdict(),
-                "parts": [*self._parts(node, self._used.pop(name, {}))],
+                "parts": [*self._parts(node, self._used.pop(name, {}), unused)],
             }
             del row["failed"], row["reasons"]
             yield name, json.dumps(row, separators=(",", ":"))
@@ -148,12 +154,15 @@ class Paid:
             text = json.dumps({**row, "pools": pools}, separators=(",", ":"))
             yield f"waiting/{namespace}/{job}", text
 
-    def _parts(self, node: _Node, used: Mapping[Owner, float]) -> Iterator[Mapping[str, object]]:
+    def _parts(
+        self, node: _Node, used: Mapping[Owner, float], unused: Collection[str]
+    ) -> Iterator[Mapping[str, object]]:
         left: float = node.accelerators
         for owner, amount in sorted(used.items()):
             # Pods that end may hold more for a moment.
             if taken := _number(min(amount, left)):
-                yield {"n": taken, **owner._asdict()}
+                held = {"reason": HELD} if f"{owner.namespace}/{owner.job}" in unused else {}
+                yield {"n": taken, **owner._asdict(), **held}
             left -= taken
         failed = 0 if UNHEALTHY in node.reasons or JOINING in node.reasons else node.failed
         for amount, reasons in (

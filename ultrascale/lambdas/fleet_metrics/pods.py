@@ -72,6 +72,8 @@ def _add_owner(
     pod: "Object", job: tuple[str, str], requested: float, settings: Settings, paid: Paid
 ) -> None:
     node, metadata = pod["spec"].get("nodeName"), pod["metadata"]
+    if paid.idle is not None:
+        paid.idle.add_pod(pod, job[1], requested)
     if node is None:
         paid.add_waiting(job, requested, _usable_pools(pod["spec"], settings))
         return

@@ -81,6 +81,20 @@ class Reserved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IdleSettings:
+    """Jobs that leave accelerators idle."""
+
+    below_percent: float  # Use of a GPU below which it is idle
+    seconds: int  # Time without use of any
+    ends: bool  # Whether the job is ended then
+    every: int  # Seconds between two measurements
+    most: int  # The most exporters to ask
+    pools: Sequence[str]  # Pools whose nodes have an exporter
+    kinds: Sequence[tuple[str, str, str]]  # API group, plural and version of the kinds of jobs
+    job_label: str  # Label of pods and objects with the name of their job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerSettings:
     """The ledger of paid accelerators."""
 
@@ -94,6 +108,7 @@ class LedgerSettings:
     reserved: Sequence[Mapping[str, Any]]  # Reservations to ask AWS for, each a `Reserved`
     # Labels of pods whose value is their queue, the first one first
     queues: Sequence[str]
+    idle: Mapping[str, Any] | None  # An `IdleSettings`; None: idle jobs are not looked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -193,6 +193,22 @@ def _unused_ahead(cluster: str, ledger: LedgerPlan) -> Iterator[AlarmPlan]:
         )
 
 
+def _idle_jobs(cluster: str, seconds: int) -> AlarmPlan:
+    return AlarmPlan(
+        name="idle-jobs",
+        description=(
+            "Jobs hold GPUs that they have not used for as long as observability.idle_jobs says; "
+            "with `then: end` they are ended 15 minutes after this. `ultrascale status FILE JOB` "
+            "says since when, at what cost, and the way back; `ultrascale ledger FILE --by job` "
+            "names them."
+        ),
+        metrics={"m": metric(cluster, "idle_jobs")},
+        threshold=1,
+        period_seconds=seconds,
+        periods=1,
+    )
+
+
 def _count_of_runs(cluster: str, measure: str) -> MetricPlan:
     return replace(metric(cluster, measure), statistic="SampleCount")
 
@@ -224,6 +240,7 @@ def plan_alerts(
             *fleet_alarms(cluster.name, pools, watches),
             *(() if ledger is None else (_ledger(cluster.name, seconds),)),
             *(() if ledger is None else _unused_ahead(cluster.name, ledger)),
+            *((_idle_jobs(cluster.name, seconds),) if ledger and ledger.idle else ()),
             *control_plane_alarms(cluster.name, cluster.kubernetes),
             *(_free_capacity(system) for system in lustre),
         ),

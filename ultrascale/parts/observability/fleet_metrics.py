@@ -40,7 +40,8 @@ _SMALL = {"interval_minutes": 1, "memory_mib": 512, "timeout_seconds": 60}
 _LARGE = {"interval_minutes": 5, "memory_mib": 1_769, "timeout_seconds": 270}
 START_MINUTES = 15
 """Age from which a node that takes no work is broken: plugins and drivers start within a few."""
-_MOST_EXPORTERS = 256
+MOST_EXPORTERS = 256
+"""The most exporters that the function asks in a call."""
 _EXPORTER = "dcgm-exporter"
 _EXPORTER_PORT = 9400
 # DCGM's share of time goes from 0 to 100, its profiling counters from 0 to 1.
@@ -75,6 +76,7 @@ def plan_fleet_metrics(
         service_namespaces=tuple(name for name in scraped if name not in of_teams),
         team_namespaces=tuple(name for name in scraped if name in of_teams),
         touched_group=None if placed is None or placed.objects is None else LOOK_AGAIN,
+        job_namespaces=tuple(own.name for own in plan_namespaces(cluster) if own.training),
         log_retention_days=retention.METRIC_EVENT_DAYS,
         **_size(pools),
     )
@@ -265,7 +267,7 @@ def _exporters(pools: Sequence[PoolPlan]) -> Exporters | None:
         path=f"/api/v1/namespaces/{names.SYSTEM_NAMESPACE}/pods",
         selector=f"app.kubernetes.io/name={_EXPORTER}",
         port=_EXPORTER_PORT,
-        most=_MOST_EXPORTERS,
+        most=MOST_EXPORTERS,
         metrics=_EXPORTED,
     )
 

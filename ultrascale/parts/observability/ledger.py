@@ -5,15 +5,23 @@ from dataclasses import asdict
 
 from ultrascale import config
 from ultrascale.catalog import karpenter, object_keys
-from ultrascale.lambdas.fleet_metrics.settings import LedgerSettings, Reserved
-from ultrascale.parts.observability.model import LedgerPlan
-from ultrascale.parts.observability.section import Ledger
+from ultrascale.lambdas.fleet_metrics.settings import IdleSettings, LedgerSettings, Reserved
+from ultrascale.lambdas.idle_jobs import VERSIONS
+from ultrascale.parts.observability import fleet_metrics
+from ultrascale.parts.observability.model import LedgerPlan, Plan
+from ultrascale.parts.observability.section import IdleJobs, Ledger
 from ultrascale.plan import names, retention
-from ultrascale.plan.model import BucketPlan, PoolPlan
+from ultrascale.plan.jobs.controllers import controllers_of_jobs
+from ultrascale.plan.model import BucketPlan, ClusterPlan, PoolPlan
+from ultrascale.plan.rules import rule
 
 
 def plan_ledger(
-    cluster: config.Cluster, stated: Ledger | None, pools: Sequence[PoolPlan], seconds: int
+    cluster: config.Cluster,
+    stated: Ledger | None,
+    pools: Sequence[PoolPlan],
+    seconds: int,
+    idle: IdleJobs | None = None,
 ) -> LedgerPlan | None:
     """Return the ledger; None without one, and where nothing has accelerators.
 
@@ -22,11 +30,13 @@ def plan_ledger(
         stated: Its section on the ledger.
         pools: Its pools.
         seconds: Time between two measurements.
+        idle: Its section on idle jobs.
     """
     counted = [pool for pool in pools if pool.accelerator is not None]
     if stated is None or not counted:
         return None
     reserved = [*_reserved(cluster, counted)]
+    watched = None if idle is None else _idle(cluster, idle, pools, seconds)
     settings = LedgerSettings(
         bucket=names.LEDGER_BUCKET,
         every=seconds,
@@ -37,7 +47,9 @@ def plan_ledger(
         reservations={own.pool: own.id for own in reserved if own.id},
         reserved=[asdict(own) for own in reserved],
         queues=(names.OWN_QUEUE_LABEL, object_keys.QUEUE_LABEL),
+        idle=None if watched is None else asdict(watched),
     )
+    unseen = idle is not None and idle.then == "end" and watched is None
     plans = tuple(own.id for own in reserved if own.purchase == "training-plan")
     return LedgerPlan(
         bucket=BucketPlan(
@@ -52,7 +64,42 @@ def plan_ledger(
         reads_reservations=len(reserved) > len(plans),
         training_plans=plans,
         settings=settings,
+        idle=watched,
+        refused=", ".join(map(_unseen, counted)) if unseen else "",
     )
+
+
+def _idle(
+    cluster: config.Cluster, stated: IdleJobs, pools: Sequence[PoolPlan], seconds: int
+) -> IdleSettings | None:
+    measured = sorted({pool.pool for pool in fleet_metrics.measured_gpu_pools(pools)})
+    kinds = {("batch", "jobs"), *(own.resource for own in controllers_of_jobs(cluster))}
+    settings = IdleSettings(
+        below_percent=stated.below_percent,
+        seconds=stated.for_minutes * 60,
+        ends=stated.then == "end",
+        every=seconds,
+        most=fleet_metrics.MOST_EXPORTERS,
+        pools=measured,
+        kinds=[(*key, version) for key, version in VERSIONS.items() if key in kinds],
+        job_label=names.JOB_LABEL,
+    )
+    return settings if measured else None
+
+
+def _unseen(pool: PoolPlan) -> str:
+    why = f"image {pool.ami_type}" if pool.facts.runs_pinned_image else pool.provisioner
+    return f"{pool.name} ({why if pool.accelerator == names.NVIDIA_GPU else 'no GPUs'})"
+
+
+@rule
+def idle_jobs_are_seen(plan: ClusterPlan) -> config.Mistakes:
+    """Refuse to end jobs of a cluster in which no use of an accelerator is known."""
+    own = plan.part(Plan)
+    if own is not None and own.ledger is not None and own.ledger.refused:
+        wrong = f"nothing in this cluster tells the use of an accelerator: {own.ledger.refused}"
+        at = ("observability", "idle_jobs", "then")
+        yield config.Mistake(at, wrong, "write tell, or leave idle_jobs out", got="end")
 
 
 def _accelerators(pool: PoolPlan) -> Mapping[str, int]:

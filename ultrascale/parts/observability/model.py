@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from ultrascale.catalog.endpoints import Feature
 from ultrascale.frozen import Frozen
-from ultrascale.lambdas.fleet_metrics.settings import LedgerSettings
+from ultrascale.lambdas.fleet_metrics.settings import IdleSettings, LedgerSettings
 from ultrascale.plan.model import (
     AddonPlan,
     AlarmPlan,
@@ -59,6 +59,8 @@ class LedgerPlan(Frozen):
     reads_reservations: bool  # Whether a pool has a reservation of EC2
     training_plans: tuple[str, ...]  # ARNs of training plans
     settings: LedgerSettings  # Settings of the function that writes it
+    idle: IdleSettings | None = None  # Its settings of idle jobs; None where none is looked for
+    refused: str = ""  # Why nobody sees idle jobs that are to be ended; empty where somebody does
 
 
 class FleetMetricsPlan(FunctionPlan):
@@ -68,6 +70,7 @@ class FleetMetricsPlan(FunctionPlan):
     # Namespaces of the services whose metrics it reads.
     service_namespaces: tuple[str, ...]
     team_namespaces: tuple[str, ...]  # Namespaces of teams among them, which others make
+    job_namespaces: tuple[str, ...]  # Namespaces of jobs that the platform makes
     # Object of a group of nodes that it makes and deletes where others are missing; None where
     # nobody makes any.
     touched_group: str | None

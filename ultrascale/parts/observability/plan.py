@@ -156,7 +156,8 @@ def plan_observability(cluster: config.Cluster, stated: Observability, core: Clu
     lustre, slo = core.storage.lustre, stated.write_latency_slo
     watches = _watches(cluster, pools, core.services)
     insights = plan_scale(cluster).measured_nodes == "all"
-    ledger = plan_ledger(cluster, stated.ledger, pools, fleet_metrics.seconds_between(pools))
+    seconds, idle = fleet_metrics.seconds_between(pools), stated.idle_jobs
+    ledger = plan_ledger(cluster, stated.ledger, pools, seconds, idle)
     dashboard = Dashboard(
         cluster, pools, lustre=lustre, watches=watches, slo=slo, insights=insights
     )

@@ -1,6 +1,6 @@
 """`observability`: metrics, dashboards, logs and alarms."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -40,6 +40,20 @@ class Ledger(config.Section):
     """
 
 
+class IdleJobs(config.Section):
+    """Jobs whose GPUs all stay idle."""
+
+    below_percent: Annotated[float, Field(gt=0, le=100)] = 1
+    """Share of time in which a GPU runs a kernel, below which it is idle, in percent."""
+
+    # A measurement of a large fleet is five minutes long.
+    for_minutes: Annotated[int, Field(ge=30, le=10_080)] = 120
+    """Time without use, after an hour to start."""
+
+    then: Literal["tell", "end"] = "tell"
+    """`end` ends the job then, such that it can be resumed, after a notice of 15 minutes."""
+
+
 class Observability(config.Section):
     """Metrics, dashboards, logs and alarms."""
 
@@ -65,6 +79,9 @@ class Observability(config.Section):
 
     ledger: Ledger | None = None
     """Record in S3 of who uses the accelerators that are paid for. Default: none."""
+
+    idle_jobs: IdleJobs | None = None
+    """Find jobs that leave their GPUs idle; needs `ledger`. Default: none is looked for."""
 
 
 class FileKeys(config.Section):
@@ -112,6 +129,13 @@ def readers_are_of_the_partition(ledger: Ledger, identity: config.Identity) -> c
             wrong = f"a role outside partition {partition} of {identity.region}"
             todo = f"write arn:{partition}:iam::ACCOUNT:role/NAME"
             yield config.refuse(f"readers.{number}", wrong, todo)
+
+
+@config.rule
+def idle_jobs_have_a_clock(observability: Observability) -> config.Mistakes:
+    if observability.idle_jobs is not None and observability.ledger is None:
+        wrong = "without observability.ledger, whose state says since when a job is idle"
+        yield config.refuse("idle_jobs", wrong, "add ledger: {}, or leave idle_jobs out")
 
 
 @plan_rule

@@ -77,6 +77,8 @@ WORKLOADS = (
         "scheduling.queueing: volcano",
         name_label="volcano.sh/job-name",
         task_label="volcano.sh/task-spec",
+        # A command of its own, which `kubectl` has no verb for.
+        resume="vcctl job resume --namespace {namespace} --name {name}",
         index_label="volcano.sh/task-index",
         tasks=_tasks,
         makes_service=_makes_service,

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ultrascale import config
 from ultrascale.core.table import all_parts
 from ultrascale.documents import JsonObject
+from ultrascale.lambdas import idle_jobs
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import nodes, queueing, service, train
 from ultrascale.plan.jobs.controllers import INDEXED, JobController, controller_of
@@ -105,6 +106,11 @@ def plan_job(request: JobRequest) -> JobPlan:
     plan = replace(plan, launches=launches, patch=_patch(request.job))
     if any(part.labels_owners(request.cluster) for part in all_parts()):
         plan = _with_owner(plan, request)
+    if (
+        isinstance(request.job, config.TrainingJob | config.BatchJob)
+        and request.job.idle == "allow"
+    ):
+        plan = replace(plan, owner={**plan.owner, idle_jobs.LABEL: request.job.idle})
     return with_deadline(plan, request.job, controller_of(request))
 
 

@@ -296,7 +296,7 @@ class JobPlan(Frozen):
     checkpoints: CheckpointPlan | None = None
     gate: GatePlan | None = None  # Checks of nodes before it is sent; None: none
     check: str | None = None  # Checks of nodes that it makes; None where it is a job of its own
-    # Labels of its pods that say who pays for their nodes.
+    # Labels of its pods that say who pays for their nodes, and whether they may idle.
     owner: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property

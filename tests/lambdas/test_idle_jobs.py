@@ -1,0 +1,349 @@
+"""Jobs that leave accelerators idle: series of answers, replayed, and each engine's own end."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import boto3
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
+from tests.support.fleet import exporter, node, pod, pool
+from tests.support.ledger_aws import BUCKET, LedgerAws, running_aws
+from tests.support.ledger_call import call
+from tests.support.ledger_life import DOCUMENT
+from tests.support.observability_plans import of, planned
+from tests.support.rbac import Rbac, accesses_of
+from tests.support.soak import LONG
+from tests.support.stub_api_http import serve
+from tests.support.stub_api_server import Refusal, StubApiServer
+from ultrascale.lambdas.fleet_metrics import handler
+from ultrascale.lambdas.fleet_metrics import ledger as ledger_module
+from ultrascale.lambdas.idle_jobs import (
+    NOTICE_SECONDS,
+    START_SECONDS,
+    Look,
+    Stretch,
+    follow,
+    in_turn,
+)
+from ultrascale.lambdas.ledger import STATE
+from ultrascale.lambdas.ledger_state import State, open_rows
+from ultrascale_k8s.observability import charts
+from ultrascale_k8s.volcano.chart import crds
+
+EVERY, MINUTES = 60, 30
+NOTICE = MINUTES * 60 - NOTICE_SECONDS
+
+
+@st.composite
+def series(draw: st.DrawFn) -> tuple[int, int, list[tuple[int, Look]]]:
+    """Draw the nodes of a job, and what the calls of three hours see of it."""
+    nodes = [f"n{number}" for number in range(draw(st.integers(1, 12)))]
+    most, start = draw(st.integers(1, 16)), draw(st.integers(0, 600))
+    restart = draw(st.integers(0, 180))
+    bad = draw(st.sets(st.sampled_from(nodes), max_size=1))
+    busy = draw(st.sets(st.integers(0, 180), max_size=3))
+    lost = draw(st.sets(st.integers(0, 180), max_size=draw(st.sampled_from((0, 0, 40)))))
+    looks: list[tuple[int, Look]] = []
+    for turn in range(180):
+        now = turn * EVERY
+        asked = dict(in_turn({"job": nodes}, turn, most)).get("job", ())
+        answered = tuple(name for name in asked if name not in bad)
+        started = restart * EVERY if restart and turn >= restart else start
+        used = turn in busy and bool(answered)
+        if turn not in lost:
+            looks.append((now, Look(started, len(nodes), len(asked), answered, used)))
+    return len(nodes), most, looks
+
+
+@settings(max_examples=5_000 if LONG else 150)
+@given(case=series())
+def test_no_job_is_ended_that_was_used_or_started_or_not_seen(
+    case: tuple[int, int, list[tuple[int, Look]]],
+) -> None:
+    nodes, _, looks = case
+    stretch: Stretch | None = None
+    last = looks[0][0]
+    for place, (now, look) in enumerate(looks):
+        stretch = follow(stretch, look, NOTICE, now, (now - last) // EVERY - 1)
+        last = now
+        if not stretch.told:
+            continue
+        seen = [own for at, own in looks[: place + 1] if at > stretch.since]
+        first = looks[0][0]
+        calls = (now - max(stretch.since, first)) // EVERY
+        assert now - stretch.since >= NOTICE
+        assert stretch.since >= look.started + START_SECONDS
+        assert not any(own.busy for own in seen)
+        answers = [name for own in seen for name in own.answered]
+        assert len({*answers}) >= min(8, nodes)
+        assert len(answers) >= 0.9 * sum(own.asked for own in seen)
+        assert len(seen) >= 0.8 * calls
+
+
+def test_a_job_without_use_is_told_of_at_its_time() -> None:
+    stretch, look, due = None, Look(0, 1, 1, ("n0",)), START_SECONDS + NOTICE
+    for now in range(0, due + 1, EVERY):
+        stretch = follow(stretch, look, NOTICE, now)
+        assert stretch.told == (due if now == due else 0)
+    used = follow(stretch, look._replace(busy=True), NOTICE, due + EVERY)
+    assert (used.since, used.told) == (due + EVERY, 0)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=40),
+    most=st.integers(1, 30),
+    first=st.integers(0, 10_000),
+)
+def test_each_node_of_each_job_has_its_turn(sizes: list[int], most: int, first: int) -> None:
+    jobs = {f"j{job}": [f"j{job}n{number}" for number in range(n)] for job, n in enumerate(sizes)}
+    seen: set[str] = set()
+    for turn in range(first, first + 40 * (len(sizes) + 1) * max(sizes)):
+        asked = [name for _, own in in_turn(jobs, turn, most) for name in own]
+        assert len(asked) <= most
+        seen.update(asked)
+        if len(seen) == sum(sizes):
+            return
+    raise AssertionError("a node has no turn")
+
+
+# --- The real function, against an API server and S3 over HTTP ------------------------------------
+
+
+T0 = 1_796_300_000
+JOB = "/apis/batch/v1/namespaces/training/jobs/a"
+VOLCANO = "/apis/batch.volcano.sh/v1alpha1/namespaces/training/jobs/a"
+JOB_SET = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/training/jobsets/a"
+RAY = "/apis/ray.io/v1/namespaces/training/rayjobs/a"
+WORKLOAD = "/apis/kueue.x-k8s.io/v1beta2/namespaces/training/workloads/w"
+QUEUE = {"kueue.x-k8s.io/queue-name": "q"}
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[LedgerAws]:
+    with pytest.MonkeyPatch.context() as patch, running_aws() as aws:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        clients: Any = boto3
+        patch.setattr(ledger_module, "boto3", type("", (), {"client": cache(clients.client)}))
+        yield aws
+
+
+class World:
+    """Two nodes of a job, whose GPUs have a use; one more node has nobody's."""
+
+    def __init__(self, aws: LedgerAws, engine: str, then: str, path: str) -> None:
+        scheduling = {"queueing": engine} if engine else {}
+        scheduling |= {"ray": True} if path == RAY else {}
+        section = {"ledger": {}, "idle_jobs": {"for_minutes": MINUTES, "then": then}}
+        self.plan = planned({**DOCUMENT, "scheduling": scheduling, "observability": section})
+        sent: Any = of(self.plan).fleet_metrics.input
+        self.event = json.loads(json.dumps(sent | {"ledger": sent["ledger"] | {"bucket": BUCKET}}))
+        self.event["rates"]["gpu-block-mng"] = 90.5
+        self.aws, self.path, self.use = aws, path, [0.0] * 16
+        self.labels: dict[str, str] = {}
+        self.server = StubApiServer(token=None, strict=False)
+        for group in ("ray.io/v1", "bus.volcano.sh/v1alpha1"):
+            self.server.groups.add(f"/apis/{group}")
+        aws.objects.clear()
+        aws.reservations = []
+
+    def show(self, kind: str) -> None:
+        for number in range(3):
+            own = node(f"n{number}", pool(self.plan, "gpu-block-mng"))
+            self.server.put(f"/api/v1/nodes/n{number}", own)
+            agent = exporter(f"e{number}", f"n{number}", f"10.0.0.{number}")
+            self.server.put(f"/api/v1/namespaces/kube-system/pods/e{number}", agent)
+        for number in range(2):
+            own = pod(f"a-{number}", f"n{number}", job="a")
+            own["metadata"]["labels"] |= {"app.kubernetes.io/component": kind, **self.labels}
+            own["status"]["startTime"] = "2026-12-03T12:13:20Z"
+            self.server.put(f"/api/v1/namespaces/training/pods/a-{number}", own)
+
+    def fetch(self, url: str) -> str:
+        number = int(url.split(":")[1][-1])
+        if number == 2:
+            return ""
+        uses = enumerate(self.use[number * 8 : number * 8 + 8])
+        where = f'namespace="training",pod="a-{number}"'
+        return "".join(f'DCGM_FI_DEV_GPU_UTIL{{gpu="{i}",{where}}} {use}\n' for i, use in uses)
+
+    def run(self, *minutes: int) -> None:
+        with serve(self.server):
+            for minute in minutes:
+                call(self.event, self.server.url, T0 + 3_600 + minute * 60)
+
+    def rights(self) -> Rbac:
+        own = charts(of(self.plan))["platform"]
+        published: list[Any] = [each for chart in own for each in chart.published]
+        return Rbac(published, groups=[of(self.plan).fleet_metrics.group])
+
+    def note(self) -> Any:
+        own = self.server.objects[self.path]["metadata"].get("annotations", {})
+        return json.loads(own["ultrascale.dev/idle"]) if own.get("ultrascale.dev/idle") else None
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, aws: LedgerAws, monkeypatch: pytest.MonkeyPatch) -> World:
+    engine, then, path, queued = request.param
+    made = World(aws, engine, then, path)
+    labels = {"ultrascale.dev/job": "a", **(QUEUE if queued else {})}
+    made.server.put(path, {"metadata": {"labels": labels, "uid": "u"}, "spec": {"suspend": False}})
+    entry = {"metadata": {"labels": {"kueue.x-k8s.io/job-uid": "u"}}, "spec": {"queueName": "q"}}
+    if queued:
+        made.server.put(WORKLOAD, entry)
+    made.show("ray" if path == RAY else "training")
+    monkeypatch.setattr(handler, "_fetch", made.fetch)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("world", "ended"),
+    [
+        (("", "end", JOB, False), (JOB, "suspend", True)),
+        (("kueue", "end", JOB, True), (WORKLOAD, "active", False)),
+        (("kueue", "end", JOB_SET, True), (WORKLOAD, "active", False)),
+        (("kueue", "end", JOB_SET, False), (JOB_SET, "suspend", True)),
+        (("kueue", "end", RAY, True), (WORKLOAD, "active", False)),
+        (("volcano", "end", RAY, False), (RAY, "suspend", True)),
+        (("volcano", "end", VOLCANO, False), None),
+    ],
+    indirect=["world"],
+)
+def test_a_job_is_ended_by_what_its_engine_takes_back(
+    world: World, ended: tuple[str, str, bool] | None
+) -> None:
+    before = {
+        path: json.dumps(own["spec"]) for path, own in world.server.objects.items() if "spec" in own
+    }
+    world.run(*range(MINUTES))
+    note = world.note()
+    assert (note["since"], note["ends"]) == (
+        "2026-12-03T13:13:20+00:00",
+        "2026-12-03T13:43:20+00:00",
+    )
+    assert note["accelerators"] == 16
+    assert {path: json.dumps(world.server.objects[path]["spec"]) for path in before} == before
+    world.run(MINUTES)
+    changed = {
+        path
+        for path, own in world.server.objects.items()
+        if "spec" in own and json.dumps(own["spec"]) != before.get(path)
+    }
+    if ended is not None:
+        path, key, value = ended
+        assert changed == {path}
+        found = world.server.objects[path]
+        assert found["spec"][key] is value
+        if path == WORKLOAD:
+            kueue = CrdSet.from_folder(CRD_FOLDERS / "kueue-v0.19.2")
+            schema = kueue.schema({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload"})
+            assert schema["properties"]["spec"]["properties"][key]["type"] == "boolean"
+    else:
+        (command,) = (own for own in world.server.objects.values() if "action" in own)
+        assert command["action"] == "AbortJob"
+        assert command["target"]["uid"] == "u"
+        assert CrdSet.from_documents(crds()).validate(command) == []
+        assert not changed
+    assert "ended" in world.note()
+    rights = world.rights()
+    assert all(rights.allows(own) for sent in world.server.requests for own in accesses_of(sent))
+
+
+def busy(world: World) -> None:
+    world.use[13] = 1.0
+
+
+def silent(world: World) -> None:
+    fetch = world.fetch
+
+    def fail(url: str) -> str:
+        if url.startswith("http://10.0.0.1:"):
+            raise TimeoutError
+        return fetch(url)
+
+    world.fetch = fail
+
+
+def unnamed(world: World) -> None:
+    """Let an exporter tell fewer GPUs than the pod has."""
+    del world.use[12:]
+
+
+def exempt(world: World) -> None:
+    world.labels = {"ultrascale.dev/idle": "allow"}
+
+
+def service(world: World) -> None:
+    world.labels = {"app.kubernetes.io/component": "service"}
+
+
+def personal(world: World) -> None:
+    world.labels = {"app.kubernetes.io/component": "dev"}
+
+
+def pending(world: World) -> None:
+    waits = pod("a-2", job="a")
+    waits["metadata"]["labels"]["app.kubernetes.io/component"] = "training"
+    world.server.put("/api/v1/namespaces/training/pods/a-2", waits)
+
+
+def elsewhere(world: World) -> None:
+    """Let one of its pods be on a node that nobody reads."""
+    pending(world)
+    status = {"phase": "Running", "startTime": "2026-12-03T12:13:20Z"}
+    path = "/api/v1/namespaces/training/pods/a-2"
+    world.server.update(path, spec={"nodeName": "hyperpod"}, status=status)
+
+
+BATCH = [("", "end", JOB, False)]
+
+
+@pytest.mark.parametrize("world", BATCH, indirect=True)
+@pytest.mark.parametrize(
+    "spared", [busy, silent, unnamed, exempt, service, personal, pending, elsewhere]
+)
+def test_no_job_is_touched_that_is_used_or_exempt_or_not_seen(
+    world: World, spared: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spared(world)
+    monkeypatch.setattr(handler, "_fetch", world.fetch)
+    world.show("training")
+    world.run(*range(MINUTES + 5))
+    assert [own for own in world.server.requests if own.method != "GET"] == []
+
+
+@pytest.mark.parametrize("world", [("", "tell", JOB, False)], indirect=True)
+def test_an_idle_job_is_counted_annotated_and_in_the_ledger_until_it_is_used(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.server.refuse("PATCH", JOB, Refusal(403, times=1))
+    world.run(*range(MINUTES + 1))
+    assert world.note() is None
+    # Neither the ledger nor the metrics stop where the job cannot be annotated.
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] == "{"]
+    counted = [
+        line["IdleJobs"] for line in lines if line.get("Team") == "training" and "IdleJobs" in line
+    ]
+    assert counted == [0] * MINUTES + [1]
+    world.run(MINUTES + 1, MINUTES + 2)
+    note = world.note()
+    assert "ends" not in note
+    assert note["usd_per_hour"] == 2 * 90.5
+    assert world.server.objects[JOB]["spec"] == {"suspend": False}
+    state = State.parse(world.aws.objects[STATE])
+    (held,) = {
+        (part["team"], part["reason"])
+        for row in open_rows(state, world.aws.objects)
+        if row["kind"] == "node"
+        for part in row["parts"]
+        if part["state"] == "running"
+    }
+    assert held == ("training", "held without use")
+    busy(world)
+    world.run(MINUTES + 3)
+    assert world.note() is None

@@ -1,0 +1,74 @@
+"""Idle jobs in a cluster's plan: what is watched, with which rights, and what is left as it was."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.admission import Policy
+from tests.support.jobs import CPU_POOL, job_cluster
+from tests.support.ledger_life import DOCUMENT
+from tests.support.observability_plans import EMAIL, alerts, of, planned
+from tests.support.rbac import Rbac
+from ultrascale.plan.model import ClusterPlan
+from ultrascale_k8s.observability import charts
+
+
+def watched(engine: str, then: str, **scheduling: Any) -> ClusterPlan:
+    section = {"ledger": {}, "alarms": EMAIL, "idle_jobs": {"then": then}}
+    own = {"queueing": engine} | scheduling if engine else scheduling
+    return planned({**DOCUMENT, "scheduling": own, "observability": section})
+
+
+def published(cluster: ClusterPlan) -> list[Any]:
+    return [own for chart in charts(of(cluster))["platform"] for own in chart.published]
+
+
+def granted(cluster: ClusterPlan) -> set[str]:
+    rights = Rbac(published(cluster), groups=[of(cluster).fleet_metrics.group])
+    return {f"{verb} {kind}.{group}" for verb, group, kind in rights.granted("training")}
+
+
+JOBS = {f"{verb} jobs.batch" for verb in ("list", "patch")}
+SETS = {f"{verb} jobsets.jobset.x-k8s.io" for verb in ("list", "patch")}
+VOLCANO = {f"{verb} jobs.batch.volcano.sh" for verb in ("list", "patch")}
+RAY = {f"{verb} rayjobs.ray.io" for verb in ("list", "patch")}
+WORKLOADS = {f"{verb} workloads.kueue.x-k8s.io" for verb in ("list", "patch")}
+
+
+@pytest.mark.parametrize(
+    ("engine", "scheduling", "kinds", "ends"),
+    [
+        ("", {}, JOBS, set[str]()),
+        ("kueue", {}, JOBS | SETS, WORKLOADS),
+        ("volcano", {"ray": True}, JOBS | VOLCANO | RAY, {"create commands.bus.volcano.sh"}),
+    ],
+)
+def test_only_a_cluster_that_ends_jobs_lets_the_function_do_it(
+    engine: str, scheduling: dict[str, Any], kinds: set[str], ends: set[str]
+) -> None:
+    telling, ending = (watched(engine, then, **scheduling) for then in ("tell", "end"))
+    assert granted(telling) == kinds
+    assert granted(ending) == kinds | ends
+    assert not [own for own in published(ending) if "Policy" in own["kind"]]
+    (found,) = (own for own in published(telling) if own["kind"] == "ValidatingAdmissionPolicy")
+    policy, group = Policy(found), of(telling).fleet_metrics.group
+    old: Any = {"metadata": {}, "spec": {"suspend": False, "template": {"a": [1]}}}
+    noted = {**old, "metadata": {"annotations": {"ultrascale.dev/idle": "{}"}}}
+    ended = {**old, "spec": {**old["spec"], "suspend": True}}
+    assert policy.refusals(noted, old=old, groups=[group]) == []
+    assert policy.refusals(ended, old=old, groups=[group])
+    assert policy.refusals(ended, old=old, groups=["a-team"]) == []
+
+
+def test_somebody_hears_of_an_idle_job() -> None:
+    (alarm,) = (own for own in alerts(watched("", "tell")).alarms if own.name == "idle-jobs")
+    assert alarm.metrics["m"].name == "IdleJobs"
+
+
+def test_a_cluster_in_which_no_gpu_is_read_renders_nothing_of_it() -> None:
+    ledger: Any = {"ledger": {}}
+    section: Any = {**ledger, "idle_jobs": {}}
+    for cluster in (job_cluster(CPU_POOL, scheduling=None), job_cluster()):
+        watching, plain = (planned({**cluster, "observability": own}) for own in (section, ledger))
+        assert published(watching) == published(plain)
+        assert of(watching) == of(plain)
