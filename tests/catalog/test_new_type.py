@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,17 @@ from tests.support.assembly import Assembly, synthesize
 from tests.support.jobs import make_job
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SYSTEM_POOL, TRAINING_PLAN, make_document
 from tests.support.rendered import documents
-from ultrascale.catalog import INSTANCE_TYPES, instance_types, lookup, prices, quotas, torchx
+from ultrascale.catalog import INSTANCE_TYPES, instance_types, lookup, quotas, torchx
 from ultrascale.catalog.tables import FOLDER
 from ultrascale.jobs import prepare
+from ultrascale.parts.observability import fleet_metrics
 
 NEW, PREDECESSOR = "p7.48xlarge", "p6-b300.48xlarge"
 TABLES = ("instances.csv", "offers.csv")
 OWN: Mapping[str, str] = {"instance_type": NEW, "capacity_block_quota_code": "L-00000007"}
 
 
-def no_prices(region: str, instance_types: Iterable[str]) -> Mapping[str, float]:
+def no_rates(cluster: object, pools: object) -> Mapping[str, float]:
     return {}
 
 
@@ -40,7 +41,7 @@ def _new_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known: Any = vars(instance_types)["_TYPES"]
     monkeypatch.setitem(known, NEW, instance_types.read_instance_types(tmp_path)[NEW])
     # The predecessor has a price, which nobody has published of the new type.
-    monkeypatch.setattr(prices, "on_demand", no_prices)
+    monkeypatch.setattr(fleet_metrics, "rates", no_rates)
 
 
 def nodes(provisioner: str, name: str, **changes: Any) -> dict[str, Any]:

@@ -67,6 +67,7 @@ TRAINING: dict[str, Any] = {
     "script": "other.py",
     "role": "trainer",
     "queue": "b",
+    "idle": "allow",
     "rendezvous": "c10d",
     "topology": "required",
     "preflight": "device",
@@ -79,6 +80,7 @@ TRAINING: dict[str, Any] = {
 }
 ONE_BATCH: dict[str, Any] = {
     "queue": "b",
+    "idle": "allow",
     "retries": 1,
     "array": {"size": 3},
     "ttl_seconds_after_finished": 60,
