@@ -6,8 +6,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
+from io import StringIO
 from itertools import pairwise
 from threading import Barrier
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from typing import Any
 
 import boto3
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 from tests.support.ledger_aws import LedgerAws, running_aws
 from tests.support.ledger_call import call
@@ -37,7 +39,7 @@ from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.lambdas.fleet_metrics import ledger as ledger_module
 from ultrascale.lambdas.kubernetes import KubernetesError
-from ultrascale.lambdas.ledger import STATE, Row, Share, file_key, split
+from ultrascale.lambdas.ledger import MEASURED, STATE, Row, Share, file_key, split
 from ultrascale.lambdas.ledger_state import State, open_rows
 
 
@@ -106,6 +108,33 @@ def test_each_bought_second_has_one_owner_or_one_reason(
         had = sum(amount for (_, who), amount in sums.items() if who == team)
         unseen = len(life.missed) * EVERY
         assert abs(had - truth) <= sum(work.gpus * (2 * EVERY + unseen) for work in own)
+
+
+@settings(max_examples=1_000 if LONG else 10)
+@given(life=lives())
+def test_what_idles_is_priced_under_the_reason_that_the_ledger_has(
+    world: tuple[StubApiServer, LedgerAws], life: Life
+) -> None:
+    assume(len(life.nodes) <= life.bought)
+    server, aws = world
+    aws.objects.clear()
+    event = {**EVENT, "rates": {"gpu-block-mng": 80.0}}
+    for now in life.samples:
+        life.show(server, now)
+        aws.reservations = [life.reservation()]
+        with redirect_stdout(StringIO()) as out:
+            call(event, server.url, now)
+        events: list[Any] = [*map(json.loads, out.getvalue().splitlines())]
+        shown = {
+            each.get("Reason"): each["PaidIdlePerHour"]
+            for each in events
+            if "PaidIdlePerHour" in each
+        }
+        truth: Counter[str] = Counter()
+        for (_, who), accelerators in life.owners(now, now).items():
+            if who in MEASURED:
+                truth[who] += 80 * accelerators // GPUS
+        assert shown == {None: sum(truth.values()), **{name: truth[name] for name in MEASURED}}
 
 
 # --- Calls that die, meet, or are refused ---------------------------------------------------------

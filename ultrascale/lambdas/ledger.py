@@ -45,6 +45,8 @@ REASONS = (
 """Reasons of accelerators without an owner; of several that apply, the first counts."""
 HELD = "held without use"
 """Reason beside an owner: a job that leaves all of its accelerators idle."""
+MEASURED = (*REASONS[1:], HELD)
+"""Reasons of idleness that a measurement finds."""
 SPILL = "spill"
 """Purchase option of nodes beyond the number that their reservation holds: On-Demand."""
 

@@ -28,6 +28,7 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "unused_ahead": ("UnusedAhead", "Percent"),
     "idle_jobs": ("IdleJobs", "Count"),
     "spend": ("SpendPerHour", "None"),
+    "paid_idle": ("PaidIdlePerHour", "None"),
     "unpriced_nodes": ("UnpricedNodes", "Count"),
     "nodes_in_recovery": ("HyperPodNodesInRecovery", "Count"),
     "nodes_in_checks": ("HyperPodNodesInHealthChecks", "Count"),

@@ -12,6 +12,7 @@ from tests.support.folders import ROOT
 from tests.support.jobs import CPU_POOL, DEV, SERVICE, having, job_cluster, make_job, prepared
 from tests.support.ledger_life import DOCUMENT, PLAN
 from tests.support.observability_plans import HYBRID, of, planned
+from ultrascale.lambdas.ledger import MEASURED
 from ultrascale.plan.network.endpoints import features_of
 
 LEDGER: Any = {"observability": {"ledger": {}}}
@@ -20,6 +21,21 @@ RESERVED = {
     *("gpu-reserved-block", "gpu-reserved-odcr", "gpu-block-mng", "trn-block-asg", "gpu-odcr-mng")
 }
 OWNER = [f"ultrascale.dev/{name}" for name in ("team", "queue", "cost-center")]
+
+
+def test_the_dashboard_shows_what_idles_only_where_a_ledger_and_prices_do() -> None:
+    cluster = planned(DOCUMENT | {"observability": {"dashboards": True, "ledger": {}}})
+    lines = {
+        graph.title: [line.metrics["m"] for line in graph.lines]
+        for section in of(cluster).dashboard
+        for graph in section.graphs
+    }
+    (found,) = (lines[title] for title in lines if "idles, by reason" in title)
+    assert {(each.name, each.dimensions["Reason"]) for each in found} == {
+        ("PaidIdlePerHour", name) for name in MEASURED
+    }
+    plain = planned(DOCUMENT | {"observability": {"dashboards": True}})
+    assert "PaidIdle" not in str(of(plain).dashboard)
 
 
 def sent(cluster: Any) -> Any:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from botocore.session import Session
 
 from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, look_up, tls_context
-from ..ledger import day_of
+from ..ledger import MEASURED, day_of
 from .idle import IdleJobs
-from .ledger import forecasts, record
-from .measures import NODE_TYPE, POOL, TEAM, Key, Measures, log_events
+from .ledger import forecasts, idle_spend, record
+from .measures import NODE_TYPE, POOL, REASON, TEAM, Key, Measures, log_events
 from .nodes import Nodes, measure_missing, measure_nodes
 from .paid import Paid
 from .pods import Readings, ServicePods, measure_pods, measure_queues, measure_services
@@ -253,6 +253,10 @@ def _record(
         for name in paid.idle.idle:
             team = settings.teams.get(name.partition("/")[0])
             measures.add("idle_jobs", 1, None, *([] if team is None else [(TEAM, team)]))
+    if settings.rates:
+        measures.add("paid_idle", 0, None, *((REASON, name) for name in MEASURED))
+        for reason, usd in idle_spend(paid, state, settings.rates):
+            measures.add("paid_idle", usd, None, (REASON, reason))
     _write(measures, settings, now)
     if (day := day_of(state.at)) not in _forecast_days:
         _forecast_days.add(day)

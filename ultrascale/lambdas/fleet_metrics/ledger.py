@@ -6,7 +6,7 @@ follow from it, so that whoever reads it next writes those that are missing, wit
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
@@ -17,7 +17,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from ..forecast import Forecast, bought_ahead, forecast
-from ..ledger import STATE, VERSION, encode, file_key
+from ..ledger import DRAIN, STATE, VERSION, ReservationRow, encode, file_key, split
 from ..ledger_state import State, advance
 from .paid import Paid
 from .settings import LedgerSettings, Reserved
@@ -168,13 +168,40 @@ def forecasts(paid: Paid, state: State) -> Iterator[tuple[str, Forecast]]:
             yield pool, found
 
 
+def idle_spend(paid: Paid, state: State, rates: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """Yield reasons and US dollars an hour of what is paid for and idles, nodes or none.
+
+    Args:
+        paid: The accelerators, which were recorded.
+        state: The ledger after it.
+        rates: Price of a node-hour by pool, where it is known.
+    """
+    reserved: Sequence[ReservationRow] = [
+        {**row, "from": state.at, "to": state.at + 1} for row in state.rows("reservation")
+    ]
+    sizes = {row["reservation"]: row["accelerators"] for row in reserved}
+    drained = {
+        row["reservation"]
+        for row in reserved
+        if row["window"]
+        and max(row["window"][0], row["usable"] or 0) <= state.at < row["window"][1]
+    }
+    for (name, pool, reason), nodes in paid.unused.items():
+        if pool in rates:
+            yield DRAIN if name in drained else reason, nodes * rates[pool]
+    for row in reserved:
+        row["bought"] -= paid.joined[row["reservation"]]
+    for share in split(reserved, state.at, state.at + 1):
+        if share.pool in rates:
+            yield share.reason, share.n / sizes[share.reservation] * rates[share.pool]
+
+
 def _values(paid: Paid, held: State | None) -> Iterator[tuple[str, str]]:
-    joined = paid.reservations()
     yield from paid.values()
     for name, value in reserved(paid.settings):
         key = f"reservation/{name}"
         earlier = None if held is None else held.running.get(key)
-        started = name in joined or (earlier is not None and json.loads(earlier[1])["started"])
+        started = name in paid.joined or (earlier is not None and json.loads(earlier[1])["started"])
         yield key, json.dumps({**value, "started": started}, separators=(",", ":"))
 
 

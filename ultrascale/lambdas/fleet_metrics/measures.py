@@ -17,6 +17,7 @@ CAPACITY = "Capacity"
 TEAM = "Team"
 QUEUE = "Queue"
 POOL = "Pool"
+REASON = "Reason"
 SERVICE = "Service"
 
 # A dimension beside the cluster, with its value; None for the whole cluster.

@@ -2,9 +2,10 @@
 
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from sys import intern
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..ledger import HELD, JOB_WAITS, JOINING, NO_JOB, UNHEALTHY, first_reason
 from .idle import IdleJobs
@@ -48,12 +49,16 @@ class Paid:
         is_whole: Whether the streams were read to their ends.
         settings: The settings of the ledger.
         idle: Jobs that may leave accelerators idle; None where nobody asks for them.
+        joined: Nodes of each reservation, once all values were read.
+        unused: Idle nodes and parts of nodes by reservation, pool and reason, like these.
     """
 
     def __init__(self, settings: LedgerSettings) -> None:
         self.settings = settings
         self.is_whole = False
         self.idle = None if settings.idle is None else IdleJobs(IdleSettings(**settings.idle))
+        self.joined: Counter[str] = Counter()
+        self.unused: defaultdict[tuple[str, str, str], float] = defaultdict(float)
         self._nodes: dict[str, _Node] = {}
         self._used: dict[str, dict[Owner, float]] = {}
         self._wanted: set[str] = set()  # Pools that waiting jobs could use
@@ -131,20 +136,22 @@ class Paid:
                 used[node.pool] = used.get(node.pool, 0) + own
         return used
 
-    def reservations(self) -> set[str]:
-        """Return the reservations with a node."""
-        return {node.reservation for node in self._nodes.values()}
-
     def values(self) -> Iterator[tuple[str, str]]:
         """Yield each node and waiting job with its row's text, without the times; forget nodes."""
         unused = () if self.idle is None else {*self.idle.idle}
         for name in [*self._nodes]:
             node = self._nodes.pop(name)
+            parts = [*self._parts(node, self._used.pop(name, {}), unused)]
+            self.joined[node.reservation] += 1
+            for part in parts:
+                if "reason" in part:
+                    key = node.reservation, node.pool, part["reason"]
+                    self.unused[key] += part["n"] / node.accelerators
             row = {
                 "kind": "node",
                 "node": name,
                 **node._asdict(),
-                "parts": [*self._parts(node, self._used.pop(name, {}), unused)],
+                "parts": parts,
             }
             del row["failed"], row["reasons"]
             yield name, json.dumps(row, separators=(",", ":"))
@@ -156,7 +163,7 @@ class Paid:
 
     def _parts(
         self, node: _Node, used: Mapping[Owner, float], unused: Collection[str]
-    ) -> Iterator[Mapping[str, object]]:
+    ) -> Iterator[Mapping[str, Any]]:
         left: float = node.accelerators
         for owner, amount in sorted(used.items()):
             # Pods that end may hold more for a moment.

@@ -6,9 +6,10 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import cloudwatch, prices
+from ultrascale.lambdas.ledger import MEASURED
 from ultrascale.parts.observability import fleet_metrics
 from ultrascale.parts.observability.control_plane import control_plane_graphs
-from ultrascale.parts.observability.model import SectionPlan
+from ultrascale.parts.observability.model import LedgerPlan, SectionPlan
 from ultrascale.parts.observability.section import WriteLatencySlo
 from ultrascale.parts.observability.write_latency import write_latency_graphs
 from ultrascale.plan import names
@@ -26,6 +27,7 @@ class Dashboard:
         watches: Metrics, graphs and alarms of parts.
         slo: The objective for writes to the API server; None without any.
         insights: Whether Container Insights measures the nodes.
+        ledger: The ledger of accelerators; None without one.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Dashboard:
         watches: Sequence[Watch],
         slo: WriteLatencySlo | None,
         insights: bool,
+        ledger: LedgerPlan | None,
     ) -> None:
         self._cluster = cluster
         self._pools = pools
@@ -44,6 +47,7 @@ class Dashboard:
         self._watches = watches
         self._slo = slo
         self._insights = insights
+        self._ledger = ledger
         self._lines = Lines(cluster=cluster.name)
         self._managed = fleet_metrics.managed_nodes(watches)
         # Nodes whose GPUs CloudWatch's own exporter reads.
@@ -114,6 +118,13 @@ class Dashboard:
             )
             unpriced = self._lines.own("unpriced_nodes", "nodes without a price")
             yield graph("Nodes that the spend rate leaves out", [unpriced], "nodes")
+            if self._ledger is not None:
+                yield graph(
+                    "Spend rate of what idles, by reason",
+                    [self._lines.own("paid_idle", name, Reason=name) for name in MEASURED],
+                    "US dollars an hour",
+                    stacked=True,
+                )
 
     def _fleet(self) -> Iterator[GraphPlan]:
         marks = {

@@ -159,7 +159,7 @@ def plan_observability(cluster: config.Cluster, stated: Observability, core: Clu
     seconds, idle = fleet_metrics.seconds_between(pools), stated.idle_jobs
     ledger = plan_ledger(cluster, stated.ledger, pools, seconds, idle)
     dashboard = Dashboard(
-        cluster, pools, lustre=lustre, watches=watches, slo=slo, insights=insights
+        cluster, pools, lustre=lustre, watches=watches, slo=slo, insights=insights, ledger=ledger
     )
     return Plan(
         addon=plan_container_insights(
