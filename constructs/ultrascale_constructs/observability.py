@@ -399,11 +399,13 @@ def allow_ledger(role: iam.Role, plan: LedgerPlan, bucket: Bucket) -> None:
         describe = [
             "ec2:DescribeCapacityReservations",
             "ec2:DescribeCapacityBlockExtensionHistory",
+            "ec2:GetGroupsForCapacityReservation",
         ]
         statements.append((describe, ["*"], {}))
         acknowledge_wildcards(role, {"*": "what only describes cannot be limited to one resource"})
     if plan.training_plans:
-        statements.append((["sagemaker:DescribeTrainingPlan"], plan.training_plans, {}))
+        asked = ["sagemaker:DescribeTrainingPlan", "sagemaker:DescribeTrainingPlanExtensionHistory"]
+        statements.append((asked, plan.training_plans, {}))
     for actions, resources, conditions in statements:
         role.add_to_policy(
             iam.PolicyStatement(

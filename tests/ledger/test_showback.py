@@ -70,8 +70,8 @@ def test_all_lines_add_up_to_the_fee_in_each_month_and_no_team_pays_for_another(
     life: tuple[list[Row], Counter[str]], fee: int, extension: int
 ) -> None:
     rows, use = life
-    paid = {"usd": f"{extension / 100:.2f}", "until": EXTENDED[1]}
-    later = reservation(WINDOW[1], EXTENDED[1], EXTENDED, bought=3, fee=paid)
+    paid = {"usd": f"{extension / 100:.2f}", "since": WINDOW[1], "until": EXTENDED[1]}
+    later = reservation(WINDOW[1], EXTENDED[1], EXTENDED, bought=3, fees=[paid])
     prices = price_list(fee=f"{fee / 100:.2f}")
     with TemporaryDirectory() as folder:
         before = [priced(write(Path(folder), rows), *MONTHS[0], prices)]
@@ -185,12 +185,12 @@ def test_each_extension_is_a_time_with_a_fee_of_its_own(tmp_path: Path, case: st
     stated, extension, listed, cents = FEES[case]
     rows: list[Row] = [reservation(*WINDOW, WINDOW)]
     if extension is not None:
-        paid = {"usd": extension, "until": EXTENDED[1]}
-        rows.append(reservation(WINDOW[1], EXTENDED[1], EXTENDED, fee=paid))
+        paid = {"usd": extension, "since": WINDOW[1], "until": EXTENDED[1]}
+        rows.append(reservation(WINDOW[1], EXTENDED[1], EXTENDED, fees=[paid]))
     own: dict[int | None, Decimal] = {end: Decimal(usd) for end, usd in stated.items()}
     opened = ledger(write(tmp_path, rows), price_list(fee=listed), **{POOL.replace("-", "_"): own})
 
-    # Rows of December, from which the end before the extension follows, are not in the period.
+    # Rows of December, before the extension, are not in the period.
     result = opened.showback(at("2027-01-01"), at("2027-02-01"))
 
     (bought,) = (each for each in result.bought if each.key.reservation == BLOCK)

@@ -38,7 +38,7 @@ def reservation(
     row = {
         **{"v": 1, "kind": "reservation", "from": start, "to": end, "reservation": BLOCK},
         **{"pool": POOL, "type": TYPE, "purchase": "capacity-block", "accelerators": SIZE},
-        **{"bought": bought, "available": 0, "state": "active", "started": True, "fee": None},
+        **{"bought": bought, "available": 0, "state": "active", "started": True, "fees": []},
         **{"window": window and list(window), "usable": window and window[1] - 2400, **own},
     }
     return cast("ReservationRow", row)

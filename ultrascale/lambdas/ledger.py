@@ -85,10 +85,11 @@ class NodeRow(_Times):
 
 
 class Fee(TypedDict):
-    """Fee of a training plan, or of the last extension of a reservation."""
+    """Fee of a training plan, of a part of it between gaps, or of an extension."""
 
     usd: str  # A decimal number
-    until: int  # End of the time that it pays for
+    since: int  # Start of the time that it pays for
+    until: int  # Its end
 
 
 class ReservationRow(_Times):
@@ -106,7 +107,7 @@ class ReservationRow(_Times):
     window: list[int] | None  # Start and end; None without an end
     usable: int | None  # Start of the nodes' drain; None without an end
     started: bool  # Whether a node of it has come
-    fee: Fee | None
+    fees: list[Fee]  # Those that AWS tells, in order
 
 
 class WaitingRow(_Times):
@@ -261,7 +262,7 @@ def _sorted(
             reserved.setdefault(row["reservation"], []).append(row)
         elif row["kind"] == "gap":
             gaps.append((max(row["from"], start), min(row["to"], end)))
-    gaps = _joined(gaps)
+    gaps = joined(gaps)
     nodes: defaultdict[str, list[_Held]] = defaultdict(list)
     ends: dict[str, int] = {}
     for row in held:
@@ -275,7 +276,8 @@ def _sorted(
     return gaps, nodes, reserved
 
 
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans of time in order, those that meet as one."""
     found: list[tuple[int, int]] = []
     for low, high in sorted(spans):
         if found and low <= found[-1][1]:
@@ -352,7 +354,7 @@ def _spilled(
         there = [held for held in nodes if held[1] <= low and high <= held[2]]
         for held in sorted(there, key=lambda held: held[0]["node"])[most:]:
             found[id(held)].append((low, high))
-    return {key: _joined(spans) for key, spans in found.items()}
+    return {key: joined(spans) for key, spans in found.items()}
 
 
 def _idle(

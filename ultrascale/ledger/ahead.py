@@ -103,7 +103,7 @@ def _usd(row: ReservationRow, past: Showback) -> float | None:
     windows = [window for each in own for window in each.windows]
     if not windows or any(window.cents is None for window in windows):
         return None
-    hours = (windows[-1].ends - windows[0].starts) / HOUR
+    hours = sum(window.ends - window.starts for window in windows) / HOUR
     nodes = own[0].accelerators / row["accelerators"]
     return sum(window.cents or 0 for window in windows) / 100 / hours / nodes
 

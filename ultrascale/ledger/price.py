@@ -7,7 +7,7 @@ lines by largest remainder; each grouping adds up such lines, and rounds nothing
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import pairwise
@@ -56,7 +56,7 @@ class Bought(NamedTuple):
 
     key: Key  # Its line without a reason
     accelerators: float  # Accelerators of all its instances
-    windows: tuple[Window, ...]  # Its times, without a gap between them
+    windows: tuple[Window, ...]  # Its times; only a plan has gaps between them
     source: str  # Who states its fee
 
 
@@ -84,20 +84,29 @@ def dollars(cents: int | None) -> str:
 
 
 def windows_of(
-    starts: int, ends: Iterable[int], fees: Mapping[int | None, Decimal]
+    starts: int,
+    ends: Iterable[int],
+    fees: Mapping[int | None, Decimal],
+    since: Collection[int] = (),
 ) -> tuple[Window, ...]:
-    """Return the windows of a reservation, one for each of its fees.
+    """Return the windows of a reservation, one for each of its fees; a plan may have gaps.
 
     Args:
         starts: Its start.
         ends: Its ends, before and after its extensions.
         fees: US dollars by the end of the time that they pay for; None for the first time.
+        since: Starts of times with a fee of their own, where AWS tells them.
     """
-    edges = sorted({*ends, *(end for end in fees if end is not None)})
+    until = {end for end in fees if end is not None}
+    edges = sorted({*ends, *until, *(start for start in since if start > starts)})
     cents = {end: round(usd * 100) for end, usd in fees.items()}
     if None in cents:
         cents[edges[0]] = cents[None] + cents.get(edges[0], 0)
-    return tuple(Window(a, b, cents.get(b)) for a, b in pairwise([starts, *edges]))
+    return tuple(
+        Window(a, b, cents.get(b))
+        for a, b in pairwise([starts, *edges])
+        if a not in until or b in until or b not in since
+    )
 
 
 def shared(cents: int, weights: Mapping[Key, int]) -> Mapping[Key, int]:

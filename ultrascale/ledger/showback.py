@@ -20,6 +20,7 @@ from ultrascale.lambdas.ledger import (
     NOT_MEASURED,
     VERSION,
     WINDOW_START,
+    Fee,
     ReservationRow,
     Row,
     Share,
@@ -101,7 +102,7 @@ class Ledger(NamedTuple):
             UnansweredError: S3 refused to list or to read the bucket.
         """
         blobs = self.blobs(starts, ends)
-        bought = tuple(self._bought(blobs, starts))
+        bought = tuple(self._bought(blobs))
         totals = Totals(starts, ends, bought)
         measured = _Measured(self.cluster.name, totals, watch or (lambda key, share: None))
         by_day = {day: list(own) for day, own in groupby(blobs, key=lambda blob: blob.day)}
@@ -154,13 +155,9 @@ class Ledger(NamedTuple):
                     self.kept[blob.day].append(blob)
         return [blob for day in days for blob in self.kept[day]]
 
-    def _bought(self, blobs: Iterable[Blob], starts: int) -> Iterator[Bought]:
+    def _bought(self, blobs: Iterable[Blob]) -> Iterator[Bought]:
         """Yield the reservations with an end that the file or the ledger names."""
         rows = [row for blob in blobs for row in read.reservations_of(blob)]
-        # The end before an extension, and the fees of others, stand in rows of the days before.
-        if begun := [row["window"][0] for row in rows if row["window"] and row["fee"]]:
-            before = self.blobs(min(begun), starts)
-            rows = [*(row for blob in before for row in read.reservations_of(blob)), *rows]
         by_name: dict[str, list[ReservationRow]] = {}
         for row in rows:
             if row["window"] is not None:
@@ -168,11 +165,10 @@ class Ledger(NamedTuple):
         for name, own in by_name.items():
             last = own[-1]
             windows = [row["window"] for row in own if row["window"] is not None]
-            extensions = {
-                row["fee"]["until"]: Decimal(row["fee"]["usd"]) for row in own if row["fee"]
-            }
+            fees = {fee["until"]: fee for row in own for fee in row["fees"]}
+            most = max(row["bought"] for row in own)  # None in a gap of a plan
             key = Key(name, last["purchase"], last["pool"], last["type"], "")
-            yield self._paid(key, last["bought"] * last["accelerators"], windows, extensions)
+            yield self._paid(key, most * last["accelerators"], windows, [*fees.values()])
         for pool in self.cluster.pools:
             name = None if pool.reservation is None else pool.reservation.id
             if name is None or name in by_name or pool.window is None:
@@ -180,17 +176,17 @@ class Ledger(NamedTuple):
             # The file alone names it: nothing of it was measured.
             window = [int(at.timestamp()) for at in (pool.window.starts, pool.window.ends)]
             key = Key(name, pool.purchase, pool.pool, pool.node_types[0], "")
-            yield self._paid(key, pool.max_nodes * pool.accelerators_per_node, [window], {})
+            yield self._paid(key, pool.max_nodes * pool.accelerators_per_node, [window], [])
 
     def _paid(
         self,
         key: Key,
         accelerators: float,
         windows: Sequence[Sequence[int]],
-        extensions: Mapping[int, Decimal],
+        fees: Sequence[Fee],
     ) -> Bought:
         """Return a reservation with its fees: the file's, else of a price file and of AWS."""
-        known: dict[int | None, Decimal] = {**extensions}
+        known: dict[int | None, Decimal] = {fee["until"]: Decimal(fee["usd"]) for fee in fees}
         source = "AWS"
         price = self.prices.find(self.cluster.region, "ec2-capacity-block", key.reservation)
         if price is not None:
@@ -201,9 +197,15 @@ class Ledger(NamedTuple):
             # The file leads up to the end that it knows; later fees are the ledger's.
             to, source = max(filter(None, stated)), "the cluster file"
             ends = {end for end in ends if end > to}
-            known = {**stated, **{end: usd for end, usd in extensions.items() if end > to}}
+            fees = [fee for fee in fees if fee["since"] >= to]
+            known = {**stated, **{fee["until"]: Decimal(fee["usd"]) for fee in fees}}
         starts = min(start for start, _ in windows)
-        return Bought(key, accelerators, windows_of(starts, ends, known), source)
+        return Bought(
+            key,
+            accelerators,
+            windows_of(starts, ends, known, {fee["since"] for fee in fees}),
+            source,
+        )
 
 
 class _Measured:

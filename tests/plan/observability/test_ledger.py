@@ -1,6 +1,7 @@
 """The ledger's plan: what the function asks AWS, its bucket, its rights, and labels of pods."""
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,19 @@ def test_each_pool_that_is_paid_for_names_its_reservation() -> None:
     assert found["trn-block-asg"]["accelerators"] == ledger["accelerators"]["trn2.48xlarge"] == 16
     assert "m7g.2xlarge" not in ledger["accelerators"]
     assert "ledger" in features_of(PLAN)
+
+
+def test_a_resource_group_is_the_reservation_of_its_pool() -> None:
+    group = "arn:aws:resource-groups:us-east-2:111122223333:group/odcr"
+    document = deepcopy(DOCUMENT)
+    (pool,) = (each for each in document["pools"] if each["name"] == "gpu-odcr-mng")
+    del pool["purchase"]["reservation"]
+    pool["purchase"]["resource_group"] = group
+
+    ledger = sent(planned(document))
+
+    assert ledger["reservations"]["gpu-odcr-mng"] == group
+    assert [own["id"] for own in ledger["reserved"] if own["pool"] == "gpu-odcr-mng"] == [group]
 
 
 def test_a_training_plan_is_asked_from_sagemaker_and_nothing_from_ec2() -> None:
@@ -119,6 +133,7 @@ def test_the_bucket_outlives_the_cluster_and_the_function_has_no_more_rights(
         "kms:GenerateDataKey",
         "ec2:DescribeCapacityReservations",
         "ec2:DescribeCapacityBlockExtensionHistory",
+        "ec2:GetGroupsForCapacityReservation",
     }
     alarms = [
         body["Properties"] for body in found.values() if body["Type"] == "AWS::CloudWatch::Alarm"

@@ -6,9 +6,10 @@ follow from it, so that whoever reads it next writes those that are missing, wit
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from http import HTTPStatus
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from ..forecast import Forecast, bought_ahead, forecast
-from ..ledger import DRAIN, STATE, VERSION, ReservationRow, encode, file_key, split
+from ..ledger import DRAIN, STATE, VERSION, Fee, ReservationRow, encode, file_key, joined, split
 from ..ledger_state import State, advance
 from .paid import Paid
 from .settings import LedgerSettings, Reserved
@@ -27,22 +28,32 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sagemaker import SageMakerClient
+    from mypy_boto3_sagemaker.type_defs import ReservedCapacitySummaryTypeDef
 
 
 # --- Reservations ---------------------------------------------------------------------------------
 
 
 _Value = dict[str, object]
+_ACTIVE = "active"
+# Of extensions of a training plan. AWS names the words in the text on the field alone.
+_UNPAID = frozenset({"Pending", "Failed"})
 
 
-def reserved(settings: LedgerSettings) -> Iterator[tuple[str, _Value]]:
+def reserved(settings: LedgerSettings, now: int) -> Iterator[tuple[str, _Value]]:
     """Yield the reservations of the pools and their training plans, with rows without times.
+
+    Args:
+        settings: The ledger's settings.
+        now: Time of the measurement, in seconds since 1970.
 
     Raises:
         ClientError: AWS refused.
     """
-    stated = [Reserved(**own) for own in settings.reserved]
-    plans = [own for own in stated if own.id.startswith("arn:")]
+    # Several pools may name one reservation.
+    named = {own["id"] or own["pool"]: Reserved(**own) for own in reversed(settings.reserved)}
+    stated = [*named.values()][::-1]
+    plans = [own for own in stated if own.purchase == "training-plan"]
     if others := [own for own in stated if own not in plans]:
         ec2 = boto3.client("ec2")
         pages = ec2.get_paginator("describe_capacity_reservations").paginate()
@@ -51,24 +62,48 @@ def reserved(settings: LedgerSettings) -> Iterator[tuple[str, _Value]]:
             for page in pages
             for match in page["CapacityReservations"]
             for own in others
-            if _is_of(match, own)
+            if _is_of(ec2, match, own)
         ]
-        fees: Mapping[str, _Value] = {}
+        fees: Mapping[str, list[Fee]] = {}
         if any(own.lead is not None for own, _ in matches):
             fees = _extension_fees(ec2)
+        groups: dict[str, tuple[int, int]] = {}
         for own, match in matches:
             name = match["CapacityReservationId"]
             counts = match["TotalInstanceCount"], match["AvailableInstanceCount"]
+            if _is_group(own):
+                # A launch template's nodes do not say which of the group's reservations they have.
+                name, before = own.id, groups.get(own.id, (0, 0))
+                counts = groups[name] = (before[0] + counts[0], before[1] + counts[1])
+                continue
             times = match.get("StartDate"), match.get("EndDate")
             value = _value(own, name, match["InstanceType"], match["State"], counts, times)
-            yield name, {**value, "fee": fees.get(name)}
+            yield name, {**value, "fees": fees.get(name, [])}
+        for own in filter(_is_group, others):
+            if own.id in groups:
+                value = _value(own, own.id, own.type, _ACTIVE, groups[own.id], (None, None))
+                yield own.id, {**value, "fees": []}
     for own in plans:
-        yield own.id, _training_plan(boto3.client("sagemaker"), own)
+        yield own.id, _training_plan(boto3.client("sagemaker"), own, now)
 
 
-def _is_of(match: "CapacityReservationTypeDef", own: Reserved) -> bool:
+def _is_group(own: Reserved) -> bool:
+    return ":resource-groups:" in own.id
+
+
+def _is_of(ec2: "EC2Client", match: "CapacityReservationTypeDef", own: Reserved) -> bool:
+    name = match["CapacityReservationId"]
+    if _is_group(own):
+        # EC2 knows the groups of a reservation, and has an endpoint in a closed network.
+        if (match["InstanceType"], match["State"]) != (own.type, _ACTIVE):
+            return False
+        pages = ec2.get_paginator("get_groups_for_capacity_reservation").paginate(
+            CapacityReservationId=name
+        )
+        groups = (group for page in pages for group in page["CapacityReservationGroups"])
+        return any(group.get("GroupArn") == own.id for group in groups)
     if own.id:
-        return match["CapacityReservationId"] == own.id
+        return name == own.id
     tags = {tag["Key"]: tag["Value"] for tag in match.get("Tags", ())}
     is_block = match.get("ReservationType") == "capacity-block"
     return own.tags.items() <= tags.items() and is_block == (own.lead is not None)
@@ -101,24 +136,80 @@ def _value(
     }
 
 
-def _extension_fees(ec2: "EC2Client") -> Mapping[str, _Value]:
-    """Return the fee of the last extension of each Capacity Block that has one."""
+def _extension_fees(ec2: "EC2Client") -> Mapping[str, list[Fee]]:
+    """Return the fees of the extensions of each Capacity Block that has one."""
     pages = ec2.get_paginator("describe_capacity_block_extension_history").paginate()
     paid = [
-        (each["CapacityBlockExtensionEndDate"], each["CapacityReservationId"], each["UpfrontFee"])
+        (
+            each["CapacityReservationId"],
+            _fee(
+                each["UpfrontFee"],
+                each["CapacityBlockExtensionStartDate"].timestamp(),
+                each["CapacityBlockExtensionEndDate"].timestamp(),
+            ),
+        )
         for page in pages
         for each in page["CapacityBlockExtensions"]
         if each["CapacityBlockExtensionStatus"] == "payment-succeeded"
     ]
-    return {name: {"usd": usd, "until": int(end.timestamp())} for end, name, usd in sorted(paid)}
+    fees: dict[str, list[Fee]] = {}
+    for name, fee in sorted(paid, key=lambda own: own[1]["until"]):
+        fees.setdefault(name, []).append(fee)
+    return fees
 
 
-def _training_plan(sagemaker: "SageMakerClient", own: Reserved) -> _Value:
+def _fee(usd: str, since: float, until: float) -> Fee:
+    return {"usd": usd, "since": int(since), "until": int(until)}
+
+
+def _training_plan(sagemaker: "SageMakerClient", own: Reserved, now: int) -> _Value:
     answer = sagemaker.describe_training_plan(TrainingPlanName=own.id.rpartition("/")[2])
-    counts = answer["TotalInstanceCount"], answer["AvailableInstanceCount"]
+    pages = sagemaker.get_paginator("describe_training_plan_extension_history").paginate(
+        TrainingPlanArn=own.id
+    )
+    extensions = [
+        _fee(each["UpfrontFee"], each["StartDate"].timestamp(), each["EndDate"].timestamp())
+        for page in pages
+        for each in page["TrainingPlanExtensions"]
+        if "UpfrontFee" in each and "StartDate" in each and "EndDate" in each
+        if each.get("Status") not in _UNPAID
+    ]
+    extensions.sort(key=lambda fee: fee["until"])
     times = answer["StartTime"], answer["EndTime"]
+    start, end = (int(at.timestamp()) for at in times)
+    base = min([end, *(fee["since"] for fee in extensions)])
+    parts = [*_parts_of(answer.get("ReservedCapacitySummaries", ()), start, base)]
+    fees = [*_spread(answer["UpfrontFee"], parts), *extensions]
+    inside = any(fee["since"] <= now < fee["until"] for fee in fees)
+    # Nothing is bought between the parts of a plan.
+    count = answer["TotalInstanceCount"] if inside or not start <= now < end else 0
+    counts = count, answer["AvailableInstanceCount"]
     value = _value(own, own.id, own.type, answer["Status"], counts, times)
-    return {**value, "fee": {"usd": answer["UpfrontFee"], "until": int(times[1].timestamp())}}
+    return {**value, "fees": fees}
+
+
+def _parts_of(
+    summaries: "Iterable[ReservedCapacitySummaryTypeDef]", start: int, end: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the times in which a plan has capacity: all of it where SageMaker tells no parts."""
+    times = [
+        (int(own["StartTime"].timestamp()), int(own["EndTime"].timestamp()))
+        for own in summaries
+        if "StartTime" in own and "EndTime" in own
+    ]
+    for low, high in joined(times or [(start, end)]):
+        if low < min(high, end):
+            yield low, min(high, end)
+
+
+def _spread(usd: str, parts: Sequence[tuple[int, int]]) -> Iterator[Fee]:
+    """Yield a fee in parts by their lengths, in whole cents that add up to it."""
+    cents, whole = round(Decimal(usd) * 100), sum(high - low for low, high in parts)
+    passed = paid = 0
+    for low, high in parts:
+        passed += high - low
+        part, paid = cents * passed // whole - paid, cents * passed // whole
+        yield _fee(str(Decimal(part) / 100), low, high)
 
 
 # --- Objects of S3 --------------------------------------------------------------------------------
@@ -148,7 +239,7 @@ def record(paid: Paid, cluster: str, function: str, *, now: int) -> State | None
         before = held or State(now, {}, {})
         paid.idle.follow(before.idle, before.at, now)
     used = paid.used()
-    state = advance(held, _values(paid, held), now, settings.every)
+    state = advance(held, _values(paid, held, now), now, settings.every)
     if state is None:
         return None
     state = state.sampled(used)
@@ -176,9 +267,9 @@ def idle_spend(paid: Paid, state: State, rates: Mapping[str, float]) -> Iterator
         state: The ledger after it.
         rates: Price of a node-hour by pool, where it is known.
     """
-    reserved: Sequence[ReservationRow] = [
-        {**row, "from": state.at, "to": state.at + 1} for row in state.rows("reservation")
-    ]
+    reserved: list[ReservationRow] = state.rows("reservation")
+    for row in reserved:
+        row |= {"from": state.at, "to": state.at + 1}
     sizes = {row["reservation"]: row["accelerators"] for row in reserved}
     drained = {
         row["reservation"]
@@ -196,9 +287,9 @@ def idle_spend(paid: Paid, state: State, rates: Mapping[str, float]) -> Iterator
             yield share.reason, share.n / sizes[share.reservation] * rates[share.pool]
 
 
-def _values(paid: Paid, held: State | None) -> Iterator[tuple[str, str]]:
+def _values(paid: Paid, held: State | None, now: int) -> Iterator[tuple[str, str]]:
     yield from paid.values()
-    for name, value in reserved(paid.settings):
+    for name, value in reserved(paid.settings, now):
         key = f"reservation/{name}"
         earlier = None if held is None else held.running.get(key)
         started = name in paid.joined or (earlier is not None and json.loads(earlier[1])["started"])

@@ -72,7 +72,8 @@ class Reserved:
 
     pool: str  # The pool
     purchase: str  # Purchase option
-    id: str  # Its id, or the ARN of a training plan; empty where tags name it
+    # Its id, or the ARN of a training plan or a resource group; empty where tags name it
+    id: str
     tags: Mapping[str, str]  # Its tags
     type: str  # Instance type by the nodes' label
     accelerators: int  # Accelerators of an instance

@@ -108,13 +108,13 @@ def _accelerators(pool: PoolPlan) -> Mapping[str, int]:
 
 
 def _reserved(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Reserved]:
-    """Yield the reservations that pools name; a resource group does not tell its own."""
+    """Yield the reservations that pools name; a resource group counts as one."""
     stated = {pool.name: pool.purchase for pool in cluster.pools}
     for name, pool in {pool.pool: pool for pool in pools}.items():
         purchase, reservation, window = stated[name], pool.reservation, pool.window
         id = purchase.plan if isinstance(purchase, config.TrainingPlan) else ""
         if reservation is not None:
-            id = reservation.id or ""
+            id = reservation.id or reservation.resource_group or ""
         tags: Mapping[str, str] = {} if reservation is None else reservation.tags
         if id or tags:
             yield Reserved(
