@@ -271,8 +271,8 @@ def _sorted(
         high = min(row["to"], end)
         if low < high:
             ends[row["node"]] = high
-            for begin, until in _without(low, high, gaps):
-                nodes[row["reservation"]].append((row, begin, until))
+            spans = _without(low, high, gaps) if gaps else ((low, high),)
+            nodes[row["reservation"]].extend((row, *span) for span in spans)
     return gaps, nodes, reserved
 
 
@@ -338,7 +338,10 @@ def _reservation_shares(
     usable = max((row["usable"] for _, _, row in inside if row["usable"]), default=None)
     for held in nodes:
         row, low, high = held
-        beyond = spilled.get(id(held), [])
+        beyond = spilled.get(id(held))
+        if beyond is None:
+            yield from _node_shares(row, low, high, "", usable)
+            continue
         for begin, until in beyond:
             yield from _node_shares(row, begin, until, SPILL)
         for begin, until in _without(low, high, beyond):
@@ -381,29 +384,21 @@ def _node_shares(
     row: NodeRow, low: int, high: int, spill: str, usable: int | None = None
 ) -> Iterator[Share]:
     """Yield the parts of a node; idle ones drain from ``usable`` on, others keep their owner."""
+    head = (
+        "" if spill else row["reservation"],
+        spill or row["purchase"],
+        *(row["pool"], row["type"], row["zone"], row["node"], row["instance"]),
+    )
     for part in row["parts"]:
         reason = part.get("reason", "")
-        for begin, until, drained in _halves(
-            low, high, usable if part["state"] == "idle" else None
-        ):
-            yield Share(
-                begin,
-                until,
-                part["n"],
-                "" if spill else row["reservation"],
-                spill or row["purchase"],
-                row["pool"],
-                row["type"],
-                row["zone"],
-                row["node"],
-                row["instance"],
-                part["state"],
-                first_reason((reason, DRAIN)) if drained else reason,
-                part.get("namespace", ""),
-                part.get("team", ""),
-                part.get("queue", ""),
-                part.get("job", ""),
-            )
+        if part["state"] != "idle":
+            get = part.get
+            owner = get("namespace", ""), get("team", ""), get("queue", ""), get("job", "")
+            yield Share._make((low, high, part["n"], *head, part["state"], reason, *owner))
+            continue
+        for begin, until, drained in _halves(low, high, usable):
+            why = first_reason((reason, DRAIN)) if drained else reason
+            yield Share._make((begin, until, part["n"], *head, part["state"], why, "", "", "", ""))
 
 
 def _halves(low: int, high: int, usable: int | None) -> Iterator[tuple[int, int, bool]]:

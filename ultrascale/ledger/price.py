@@ -157,11 +157,13 @@ class Totals:
 
     def add(self, share: Share) -> Key:
         """Add a share, and return its line."""
-        key, count = Key._make(share[3:7] + share[11:16]), int(share.n * _UNIT)
+        key = Key._make(share[3:7] + share[11:16])
+        start, end, n, paid_by = share[:4]
+        count = int(n * _UNIT)
         low, high, edge = self._span
-        if share.reservation == self._paid_by and low <= share.start and share.end <= high:
+        if paid_by == self._paid_by and low <= start and end <= high:
             # Most shares have the price of the share before.
-            self.weights[share.reservation, edge][key] += count * (share.end - share.start)
+            self.weights[paid_by, edge][key] += count * (end - start)
             return key
         self._paid_by = share.reservation
         for span in self.spans(share.reservation, share.start, share.end):

@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from tests.support.folders import ROOT
 from tests.support.jobs import CPU_POOL, DEV, SERVICE, having, job_cluster, make_job, prepared
 from tests.support.ledger_life import DOCUMENT, PLAN
 from tests.support.observability_plans import HYBRID, of, planned
+from ultrascale import config
 from ultrascale.lambdas.ledger import MEASURED
+from ultrascale.ledger.showback import centers_of, fees_of
 from ultrascale.plan.network.endpoints import features_of
 
 LEDGER: Any = {"observability": {"ledger": {}}}
@@ -82,6 +85,28 @@ def test_a_training_plan_is_asked_from_sagemaker_and_nothing_from_ec2() -> None:
     assert own["type"].startswith("ml.")
     assert own["lead"] == 3_600
     assert not ledger.reads_reservations
+
+
+def test_a_file_with_all_keys_of_the_ledger_says_who_pays_and_how_much() -> None:
+    """The copy of `mixed-capacity.yaml` with the keys; the file itself has none of them."""
+    document = deepcopy(DOCUMENT)
+    document["observability"] = {"ledger": {"keep_days": 400, "readers": [READER]}}
+    document["scheduling"] = QUEUES
+    until = "2026-12-08T11:30:00Z"
+    pools = {pool["name"]: pool["purchase"] for pool in document["pools"]}
+    pools["gpu-block-mng"]["fee"] = 412_345.60
+    pools["gpu-reserved-block"]["fee"] = [{"until": until, "usd": 300_000}, {"usd": 90_000.5}]
+
+    cluster, stated = planned(document), config.loads(yaml.safe_dump(document))
+
+    sums = {pool: sum(fees.values()) for pool, fees in fees_of(stated).items()}
+    assert sums == {"gpu-block-mng": Decimal("412345.6"), "gpu-reserved-block": Decimal("390000.5")}
+    assert {*sums} <= of(cluster).fleet_metrics.input["rates"].keys()
+    assert centers_of(stated) == {"applied": "4711"}
+    ledger = of(cluster).ledger
+    assert ledger is not None
+    assert ledger.bucket.readers == (READER,)
+    assert ledger.bucket.kept == (("ledger/day=", 400),)
 
 
 def test_a_cluster_without_accelerators_renders_no_ledger() -> None:

@@ -60,12 +60,13 @@ class Paid:
         self.joined: Counter[str] = Counter()
         self.unused: defaultdict[tuple[str, str, str], float] = defaultdict(float)
         self._nodes: dict[str, _Node] = {}
-        self._used: dict[str, dict[Owner, float]] = {}
+        # Users of each node's accelerators with their numbers; equal pairs share one object
+        self._used: dict[str, tuple[tuple[Owner, float], ...]] = {}
         self._wanted: set[str] = set()  # Pools that waiting jobs could use
         # Accelerators that they want, by their pods and by their entry in a queue
         self._waiting: dict[tuple[str, str], list[float]] = {}
         self._usable: dict[tuple[str, str], set[str]] = {}  # Pools of each
-        self._owners: dict[Owner, Owner] = {}
+        self._pairs: dict[tuple[Owner, float], tuple[Owner, float]] = {}
 
     def add_node(
         self, node: "Object", offered: int, reasons: Sequence[str], cluster: Settings
@@ -103,9 +104,8 @@ class Paid:
 
     def add_pod(self, node: str, owner: Owner, amount: float) -> None:
         """Add a pod on ``node``."""
-        used = self._used.setdefault(node, {})
-        owner = self._owners.setdefault(owner, owner)
-        used[owner] = used.get(owner, 0) + amount
+        pair = owner, amount
+        self._used[node] = (*self._used.get(node, ()), self._pairs.setdefault(pair, pair))
 
     def add_waiting(
         self, job: tuple[str, str], amount: float, pools: Iterable[str], *, entry: bool = False
@@ -132,7 +132,8 @@ class Paid:
         used: dict[str, float] = {}
         for name, node in self._nodes.items():
             if node.reservation:
-                own = min(sum(self._used.get(name, {}).values()), node.accelerators)
+                taken = sum(amount for _, amount in self._used.get(name, ()))
+                own = min(taken, node.accelerators)
                 used[node.pool] = used.get(node.pool, 0) + own
         return used
 
@@ -141,7 +142,7 @@ class Paid:
         unused = () if self.idle is None else {*self.idle.idle}
         for name in [*self._nodes]:
             node = self._nodes.pop(name)
-            parts = [*self._parts(node, self._used.pop(name, {}), unused)]
+            parts = [*self._parts(node, self._used.pop(name, ()), unused)]
             self.joined[node.reservation] += 1
             for part in parts:
                 if "reason" in part:
@@ -162,10 +163,13 @@ class Paid:
             yield f"waiting/{namespace}/{job}", text
 
     def _parts(
-        self, node: _Node, used: Mapping[Owner, float], unused: Collection[str]
+        self, node: _Node, used: Iterable[tuple[Owner, float]], unused: Collection[str]
     ) -> Iterator[Mapping[str, Any]]:
         left: float = node.accelerators
-        for owner, amount in sorted(used.items()):
+        sums: dict[Owner, float] = {}
+        for owner, amount in used:
+            sums[owner] = sums.get(owner, 0) + amount
+        for owner, amount in sorted(sums.items()):
             # Pods that end may hold more for a moment.
             if taken := _number(min(amount, left)):
                 held = {"reason": HELD} if f"{owner.namespace}/{owner.job}" in unused else {}
