@@ -8,7 +8,8 @@ import gzip
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from io import BytesIO
 from itertools import islice, pairwise
 from typing import Literal, NamedTuple, NotRequired, TypedDict
@@ -204,6 +205,10 @@ class Share(NamedTuple):
     job: str
 
 
+# `_make` without a check of the length: a large fleet has millions of shares.
+_share: Callable[[tuple[object, ...]], Share] = partial(tuple.__new__, Share)
+
+
 def first_reason(reasons: Collection[str]) -> str:
     """Return the reason that counts among those that apply."""
     return min(reasons, key=REASONS.index)
@@ -389,16 +394,19 @@ def _node_shares(
         spill or row["purchase"],
         *(row["pool"], row["type"], row["zone"], row["node"], row["instance"]),
     )
+    drains = usable is not None and usable < high
     for part in row["parts"]:
-        reason = part.get("reason", "")
-        if part["state"] != "idle":
-            get = part.get
+        get, reason = part.get, part.get("reason", "")
+        n, state = part["n"], part["state"]
+        if state != "idle":
             owner = get("namespace", ""), get("team", ""), get("queue", ""), get("job", "")
-            yield Share._make((low, high, part["n"], *head, part["state"], reason, *owner))
-            continue
-        for begin, until, drained in _halves(low, high, usable):
-            why = first_reason((reason, DRAIN)) if drained else reason
-            yield Share._make((begin, until, part["n"], *head, part["state"], why, "", "", "", ""))
+            yield _share((low, high, n, *head, state, reason, *owner))
+        elif drains:
+            for begin, until, drained in _halves(low, high, usable):
+                why = first_reason((reason, DRAIN)) if drained else reason
+                yield _share((begin, until, n, *head, state, why, "", "", "", ""))
+        else:
+            yield _share((low, high, n, *head, state, reason, "", "", "", ""))
 
 
 def _halves(low: int, high: int, usable: int | None) -> Iterator[tuple[int, int, bool]]:

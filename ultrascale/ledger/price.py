@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -36,6 +37,9 @@ class Key(NamedTuple):
     team: str = ""  # Its team; empty where it has none
     queue: str = ""  # Its queue; empty where it has none
     job: str = ""  # Its job, or the owner of its pods
+
+
+_key: Callable[[tuple[object, ...]], Key] = partial(tuple.__new__, Key)
 
 
 class Window(NamedTuple):
@@ -157,7 +161,7 @@ class Totals:
 
     def add(self, share: Share) -> Key:
         """Add a share, and return its line."""
-        key = Key._make(share[3:7] + share[11:16])
+        key = _key(share[3:7] + share[11:16])
         start, end, n, paid_by = share[:4]
         count = int(n * _UNIT)
         low, high, edge = self._span

@@ -104,7 +104,7 @@ class Ledger(NamedTuple):
         blobs = self.blobs(starts, ends)
         bought = tuple(self._bought(blobs))
         totals = Totals(starts, ends, bought)
-        measured = _Measured(self.cluster.name, totals, watch or (lambda key, share: None))
+        measured = _Measured(self.cluster.name, totals, watch)
         by_day = {day: list(own) for day, own in groupby(blobs, key=lambda blob: blob.day)}
         days = read.days_of(starts, ends)
         # Rows form no cycles: the collector would walk millions of them, and free nothing.
@@ -211,7 +211,9 @@ class Ledger(NamedTuple):
 class _Measured:
     """Rows of the ledger, added up a day at a time: each row ends at midnight at last."""
 
-    def __init__(self, cluster: str, totals: Totals, watch: Callable[[Key, Share], None]) -> None:
+    def __init__(
+        self, cluster: str, totals: Totals, watch: Callable[[Key, Share], None] | None
+    ) -> None:
         self._cluster, self._totals, self._watch = cluster, totals, watch
         self._known: dict[str, ReservationRow] = {}
         self.waiting: list[WaitingRow] = []
@@ -241,7 +243,9 @@ class _Measured:
             else:
                 self.sizes[row["type"]] = row["accelerators"]
         for share in split(rows, starts, ends, self._known):
-            self._watch(self._totals.add(share), share)
+            key = self._totals.add(share)
+            if self._watch is not None:
+                self._watch(key, share)
         self._known |= {row["reservation"]: row for row in rows if row["kind"] == "reservation"}
 
 
