@@ -26,7 +26,7 @@ def _usage() -> tuple[float, int]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Keep the seconds of a test with what it needs first, and its largest process."""
+    """Keep the seconds of a test and of its fixtures, and its largest process."""
     _SECONDS[report.nodeid] += report.duration
     if report.when == "teardown" and find_spec("trl"):
         from tests.support.forked_worlds import PEAKS
@@ -56,7 +56,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def chats(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder of chats, in each of which a word is repeated."""
+    """Return a folder of chats that repeat a word."""
     import toys
 
     return toys.write(tmp_path_factory.mktemp("chats"), toys.chats(2000))

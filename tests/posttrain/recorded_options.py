@@ -17,7 +17,7 @@ RECORD = Path(__file__).parents[2] / "ultrascale/parts/recipes/trl_options.txt"
 
 
 def kind_of(action: argparse.Action) -> str:
-    """Return the kind of an option's value, by what its parser takes."""
+    """Return the kind of value that an option's parser takes."""
     if action.nargs == 0:
         return "FLAG"
     several = "*" if action.nargs in ("*", "+") else "?" if action.nargs == "?" else ""

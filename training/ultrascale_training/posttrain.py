@@ -57,7 +57,7 @@ _FREE = (
 
 
 class Run(TrainerCallback):
-    """A run on this worker: the callback by which the trainer reports, saves and stops."""
+    """A run on this worker: its callback reports, saves and stops for the trainer."""
 
     def __init__(self, arguments: Sequence[Any], failures: FailureLog, *, accepts: bool) -> None:
         options = self._options = arguments[1]

@@ -69,7 +69,7 @@ class Checkpointer(BaseCheckpointManager):
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseCheckpointManager.Config):
-        """TorchTitan's own settings, of which only ``interval`` is used."""
+        """TorchTitan's own settings; we use ``interval`` alone."""
 
         store: str = ""
         """A folder that all nodes mount, or s3://bucket/prefix."""

@@ -149,7 +149,7 @@ def _share(part: JobRequest, share: NodeShare) -> NodeShare:
 
 
 def _labels_of_gang(request: JobRequest, job: RayJob) -> dict[str, str]:
-    """Return the labels of a RayJob by which the operator fills the group of Volcano."""
+    """Return a RayJob's labels, from which the operator fills Volcano's group."""
     labels = {"volcano.sh/queue-name": request.queue, "ray.io/priority-class-name": job.priority}
     whole = job.model_copy(update={"nodes": request.pods, "roles": {}})
     if (topology := topology_of(replace(request, job=whole), request.nodes)) is not None:
