@@ -1,4 +1,4 @@
-"""What AWS tells of reservations, as rows of the ledger; clients of boto3 check the answers."""
+"""Rows of the ledger on reservations, as AWS answers; clients of boto3 check the answers."""
 
 from datetime import UTC, datetime
 from pathlib import Path
