@@ -31,7 +31,7 @@ from ultrascale.lambdas.idle_jobs import (
     in_turn,
 )
 from ultrascale.lambdas.ledger import STATE
-from ultrascale.lambdas.ledger_state import State, open_rows
+from ultrascale.lambdas.ledger_state import State
 from ultrascale_k8s.observability import charts
 from ultrascale_k8s.volcano.chart import crds
 
@@ -338,9 +338,8 @@ def test_an_idle_job_is_counted_annotated_and_in_the_ledger_until_it_is_used(
     state = State.parse(world.aws.objects[STATE])
     (held,) = {
         (part["team"], part["reason"])
-        for row in open_rows(state, world.aws.objects)
-        if row["kind"] == "node"
-        for part in row["parts"]
+        for _, text in state.running.values()
+        for part in json.loads(text).get("parts", ())
         if part["state"] == "running"
     }
     assert held == ("training", "held without use")

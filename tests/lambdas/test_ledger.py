@@ -40,7 +40,6 @@ from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.lambdas.fleet_metrics import ledger as ledger_module
 from ultrascale.lambdas.kubernetes import KubernetesError
 from ultrascale.lambdas.ledger import MEASURED, STATE, Row, Share, file_key, split
-from ultrascale.lambdas.ledger_state import State, open_rows
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +56,7 @@ def world() -> Iterator[tuple[StubApiServer, LedgerAws]]:
 
 def rows(aws: LedgerAws) -> list[Row]:
     """Return all rows, of which no two tell the same time of a node."""
-    state = State.parse(aws.objects[STATE])
-    found = [*aws.rows(), *open_rows(state, aws.objects)]
+    found = aws.rows()
     nodes = [(row["node"], row["from"], row["to"]) for row in found if row["kind"] == "node"]
     for (name, _, end), (other, start, _) in pairwise(sorted(nodes)):
         assert name != other or end <= start

@@ -14,6 +14,7 @@ from tests.support.ledger_life import EVENT
 from tests.support.ledgers import price_list, priced, reservation, write
 from ultrascale.lambdas.fleet_metrics import ledger
 from ultrascale.lambdas.fleet_metrics.settings import LedgerSettings
+from ultrascale.lambdas.ledger import split
 
 ARN = "arn:aws:sagemaker:us-east-2:111122223333:training-plan/winter"
 GROUP = "arn:aws:resource-groups:us-east-2:111122223333:group/odcr"
@@ -89,7 +90,7 @@ def test_all_extensions_of_a_block_have_their_fee_and_time(monkeypatch: pytest.M
 def test_a_gap_of_a_plan_costs_nothing_and_its_fees_add_up(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, day: int, bought: int
 ) -> None:
-    own = {**BLOCK, "purchase": "training-plan", "id": ARN, "type": "ml.p5.48xlarge"}
+    own = {**BLOCK, "purchase": "training-plan", "id": ARN, "types": {"ml.p5.48xlarge": 8}}
     capacity = {
         "ReservedCapacityArn": ARN.replace("training-plan", "reserved-capacity"),
         "InstanceType": "ml.p5.48xlarge",
@@ -154,3 +155,58 @@ def test_reservations_of_a_resource_group_count_as_one(monkeypatch: pytest.Monke
     row = found[GROUP]
     assert (row["bought"], row["available"], row["window"]) == (8, 2, None)
     assert row["pool"] == BLOCK["pool"]
+
+
+def without_extensions(*blocks: dict[str, Any]) -> dict[str, list[Any]]:
+    return {
+        "describe_capacity_reservations": [{"CapacityReservations": blocks}],
+        "describe_capacity_block_extension_history": [{"CapacityBlockExtensions": []}],
+    }
+
+
+def test_pools_with_the_same_tags_have_the_reservations_of_their_types_and_zones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tags = {"team": "a"}
+    own = {**BLOCK, "id": "", "tags": tags, "zones": ["us-east-2a"]}
+    pools = [
+        {**own, "pool": "hopper-a"},
+        {**own, "pool": "hopper-b", "zones": ["us-east-2b"]},
+        {**own, "pool": "small", "types": {"g6e.12xlarge": 4, "g6e.48xlarge": 8}},
+    ]
+    blocks = [
+        described(
+            name,
+            2,
+            InstanceType=type,
+            AvailabilityZone=f"us-east-2{zone}",
+            Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+            **{"ReservationType": "capacity-block", "StartDate": moment(1), "EndDate": moment(9)},
+        )
+        for name, type, zone in (
+            ("cr-1", "p5.48xlarge", "a"),
+            ("cr-2", "p5.48xlarge", "b"),
+            ("cr-3", "g6e.12xlarge", "a"),
+            ("cr-4", "m7i.large", "a"),
+        )
+    ]
+    found = told(monkeypatch, "ec2", without_extensions(*blocks), *pools)
+
+    assert {name: (row["pool"], row["accelerators"]) for name, row in found.items()} == {
+        "cr-1": ("hopper-a", 8),
+        "cr-2": ("hopper-b", 8),
+        "cr-3": ("small", 4),
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "paid"), [("scheduled", True), ("expired", True), ("payment-failed", False)]
+)
+def test_a_block_whose_payment_failed_costs_nothing(
+    monkeypatch: pytest.MonkeyPatch, state: str, *, paid: bool
+) -> None:
+    block = described(BLOCK["id"], 2, State=state, StartDate=moment(1), EndDate=moment(14))
+    row = told(monkeypatch, "ec2", without_extensions(block), BLOCK)[BLOCK["id"]]
+    row |= {"from": seconds(2), "to": seconds(3), "started": True}
+    paid_for = sum(share.n for share in split([row], seconds(2), seconds(3)))
+    assert paid_for == (16 if paid else 0)

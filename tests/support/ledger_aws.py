@@ -1,6 +1,8 @@
 """S3 with conditional writes and EC2 with capacity reservations, over HTTP, that fail as asked."""
 
+import gzip
 import hashlib
+import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any
 
-from ultrascale.lambdas.ledger import PREFIX, Row, decode
+from ultrascale.lambdas.ledger import STATE, Row
+from ultrascale.lambdas.ledger_state import State, advance
 
 BUCKET = "ledger-bucket"
 _ERROR = "<Error><Code>{}</Code><Message>refused</Message></Error>"
@@ -45,10 +48,20 @@ class LedgerAws:
         }
 
     def rows(self) -> list[Row]:
-        """Return the rows of all files, in their order."""
-        files = [key for key in self.objects if key.startswith(f"{PREFIX}day=")]
+        """Return the rows up to the last measurement, in the order of their files."""
+        state = State.parse(self.objects[STATE])
+        # As if all that is open ended with that measurement.
+        after = advance(state, (), state.at + 1, 0, {})
+        assert after is not None
+        files = {**after.files, **state.files, **self.objects}
+        del files[STATE]
         by_time = sorted(files, key=lambda key: int(key.split("/")[-1].split(".")[0]))
-        return [row for key in by_time for row in decode(self.objects[key])[1]]
+        rows = (row for key in by_time for row in _rows_of(files[key]))
+        return [row for row in rows if row["from"] < state.at]
+
+
+def _rows_of(file: bytes) -> list[Row]:
+    return [json.loads(line) for line in gzip.decompress(file).splitlines()[1:]]
 
 
 def _xml(name: str, value: Any) -> str:

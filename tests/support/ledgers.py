@@ -61,7 +61,7 @@ def advanced(
 ) -> State:
     """Return a state after a measurement of ``rows``, and of the use of pools."""
     values = {f"{row['kind']}/{number}": json.dumps(row) for number, row in enumerate(rows)}
-    after = advance(state, values.items(), now, every)
+    after = advance(state, values.items(), now, every, {})
     assert after is not None
     return after.sampled(used)
 

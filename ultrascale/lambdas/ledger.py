@@ -5,7 +5,6 @@ seconds since 1970, in UTC; a row holds from ``from`` up to ``to``, and ends at 
 """
 
 import gzip
-import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -127,19 +126,6 @@ class GapRow(_Times):
     kind: Literal["gap"]
 
 
-class FileRow(TypedDict):
-    """The first line of a file."""
-
-    v: int
-    kind: Literal["file"]
-    cluster: str
-    region: str
-    account: str
-    every: int  # Seconds between two measurements
-    day: str
-    seq: int  # Time of the measurement that ended the rows; the file's name
-
-
 Row = NodeRow | ReservationRow | WaitingRow | GapRow
 
 
@@ -155,29 +141,12 @@ def file_key(day: str, seq: int) -> str:
 
 def encode(lines: Iterator[str]) -> bytes:
     """Return a file of ``lines``; the same lines give the same bytes."""
-    found = BytesIO()
-    with gzip.GzipFile(fileobj=found, mode="wb", compresslevel=6, mtime=0) as file:
+    data = BytesIO()
+    with gzip.GzipFile(fileobj=data, mode="wb", compresslevel=6, mtime=0) as file:
         # A part at a time: all rows of a large fleet would fill the memory.
         while part := "".join(f"{line}\n" for line in islice(lines, _LINES)):
             file.write(part.encode())
-    return found.getvalue()
-
-
-def decode(data: bytes) -> tuple[FileRow, list[Row]]:
-    """Return the first line of a file, and its rows.
-
-    Raises:
-        ValueError: It is no file of a ledger, is cut off, or has a newer format.
-    """
-    try:
-        first, *rest = gzip.decompress(data).splitlines()
-        head: FileRow = json.loads(first)
-        rows: list[Row] = json.loads(b"[%s]" % b",".join(rest))
-    except (OSError, EOFError, ValueError) as error:
-        raise ValueError(f"no whole file of a ledger: {error}") from error
-    if head.get("kind") != "file" or head["v"] != VERSION:
-        raise ValueError(f"a ledger of format {head.get('v')}, not {VERSION}")
-    return head, rows
+    return data.getvalue()
 
 
 # --- The split of each bought second --------------------------------------------------------------

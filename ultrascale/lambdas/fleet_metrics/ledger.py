@@ -6,19 +6,20 @@ follow from it, so that whoever reads it next writes those that are missing, wit
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from http import HTTPStatus
-from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.exceptions import ClientError
 
 from ..forecast import Forecast, bought_ahead, forecast
-from ..ledger import DRAIN, STATE, VERSION, Fee, ReservationRow, encode, file_key, joined, split
+from ..ledger import DRAIN, STATE, Fee, ReservationRow, joined, split
 from ..ledger_state import State, advance
 from .paid import Paid
 from .settings import LedgerSettings, Reserved
@@ -34,10 +35,14 @@ if TYPE_CHECKING:
 # --- Reservations ---------------------------------------------------------------------------------
 
 
-_Value = dict[str, object]
+_Value = dict[str, Any]
 _ACTIVE = "active"
+# States of reservations and plans that nobody pays for.
+_UNPAID = frozenset(
+    {"assessing", "cancelled", "failed", "payment-failed", "payment-pending", "pending"}
+)
 # Of extensions of a training plan. AWS names the words in the text on the field alone.
-_UNPAID = frozenset({"Pending", "Failed"})
+_UNPAID_EXTENSIONS = frozenset({"Pending", "Failed"})
 
 
 def reserved(settings: LedgerSettings, now: int) -> Iterator[tuple[str, _Value]]:
@@ -50,41 +55,45 @@ def reserved(settings: LedgerSettings, now: int) -> Iterator[tuple[str, _Value]]
     Raises:
         ClientError: AWS refused.
     """
-    # Several pools may name one reservation.
+    # Several pools may name one reservation: the first one counts.
     named = {own["id"] or own["pool"]: Reserved(**own) for own in reversed(settings.reserved)}
-    stated = [*named.values()][::-1]
-    plans = [own for own in stated if own.purchase == "training-plan"]
-    if others := [own for own in stated if own not in plans]:
-        ec2 = boto3.client("ec2")
-        pages = ec2.get_paginator("describe_capacity_reservations").paginate()
-        matches = [
-            (own, match)
-            for page in pages
-            for match in page["CapacityReservations"]
-            for own in others
-            if _is_of(ec2, match, own)
-        ]
-        fees: Mapping[str, list[Fee]] = {}
-        if any(own.lead is not None for own, _ in matches):
-            fees = _extension_fees(ec2)
-        groups: dict[str, tuple[int, int]] = {}
-        for own, match in matches:
-            name = match["CapacityReservationId"]
-            counts = match["TotalInstanceCount"], match["AvailableInstanceCount"]
-            if _is_group(own):
-                # A launch template's nodes do not say which of the group's reservations they have.
-                name, before = own.id, groups.get(own.id, (0, 0))
-                counts = groups[name] = (before[0] + counts[0], before[1] + counts[1])
-                continue
-            times = match.get("StartDate"), match.get("EndDate")
-            value = _value(own, name, match["InstanceType"], match["State"], counts, times)
-            yield name, {**value, "fees": fees.get(name, [])}
-        for own in filter(_is_group, others):
-            if own.id in groups:
-                value = _value(own, own.id, own.type, _ACTIVE, groups[own.id], (None, None))
-                yield own.id, {**value, "fees": []}
+    plans = [own for own in named.values() if own.purchase == "training-plan"]
+    if others := [own for own in reversed(named.values()) if own not in plans]:
+        yield from _capacity_reservations(boto3.client("ec2"), others)
     for own in plans:
         yield own.id, _training_plan(boto3.client("sagemaker"), own, now)
+
+
+def _capacity_reservations(
+    ec2: "EC2Client", pools: Sequence[Reserved]
+) -> Iterator[tuple[str, _Value]]:
+    matches: list[tuple[Reserved, CapacityReservationTypeDef]] = []
+    for page in ec2.get_paginator("describe_capacity_reservations").paginate():
+        for match in page["CapacityReservations"]:
+            # Pools of several zones may have the same tags.
+            zone = match.get("AvailabilityZone")
+            owners = [own for own in pools if _is_of(ec2, match, own)]
+            for own in sorted(owners, key=lambda own: zone not in own.zones)[:1]:
+                matches.append((own, match))
+    fees: Mapping[str, list[Fee]] = {}
+    if any(own.lead is not None for own, _ in matches):
+        fees = _extension_fees(ec2)
+    values: dict[str, _Value] = {}
+    for own, match in matches:
+        # A launch template's nodes do not say which of a group's reservations they have.
+        name = own.id if _is_group(own) else match["CapacityReservationId"]
+        before = values.get(name, {"bought": 0, "available": 0})
+        values[name] = _value(
+            own,
+            match["InstanceType"],
+            (match.get("StartDate"), match.get("EndDate")),
+            reservation=name,
+            bought=before["bought"] + match["TotalInstanceCount"],
+            available=before["available"] + match["AvailableInstanceCount"],
+            state=match["State"],
+            fees=fees.get(name, []),
+        )
+    yield from values.items()
 
 
 def _is_group(own: Reserved) -> bool:
@@ -93,10 +102,12 @@ def _is_group(own: Reserved) -> bool:
 
 def _is_of(ec2: "EC2Client", match: "CapacityReservationTypeDef", own: Reserved) -> bool:
     name = match["CapacityReservationId"]
+    if match["InstanceType"] not in own.types:
+        return False
     if _is_group(own):
-        # EC2 knows the groups of a reservation, and has an endpoint in a closed network.
-        if (match["InstanceType"], match["State"]) != (own.type, _ACTIVE):
+        if match["State"] != _ACTIVE:
             return False
+        # EC2 knows the groups of a reservation, and has an endpoint in a closed network.
         pages = ec2.get_paginator("get_groups_for_capacity_reservation").paginate(
             CapacityReservationId=name
         )
@@ -111,11 +122,11 @@ def _is_of(ec2: "EC2Client", match: "CapacityReservationTypeDef", own: Reserved)
 
 def _value(
     own: Reserved,
-    name: str,
     type: str,
-    state: str,
-    counts: tuple[int, int],
     times: tuple[datetime | None, datetime | None],
+    *,
+    state: str,
+    **rest: object,
 ) -> _Value:
     start, end = times
     window = None
@@ -123,43 +134,34 @@ def _value(
         window = [int(start.timestamp()), int(end.timestamp())]
     return {
         "kind": "reservation",
-        "reservation": name,
         "pool": own.pool,
         "type": type,
         "purchase": own.purchase,
-        "accelerators": own.accelerators,
-        "bought": counts[0],
-        "available": counts[1],
+        "accelerators": own.types[type],
         "state": state,
-        "window": window,
+        "window": window if state.lower() not in _UNPAID else None,
         "usable": None if window is None else window[1] - (own.lead or 0),
+        **rest,
     }
 
 
 def _extension_fees(ec2: "EC2Client") -> Mapping[str, list[Fee]]:
     """Return the fees of the extensions of each Capacity Block that has one."""
-    pages = ec2.get_paginator("describe_capacity_block_extension_history").paginate()
-    paid = [
-        (
-            each["CapacityReservationId"],
-            _fee(
-                each["UpfrontFee"],
-                each["CapacityBlockExtensionStartDate"].timestamp(),
-                each["CapacityBlockExtensionEndDate"].timestamp(),
-            ),
-        )
-        for page in pages
-        for each in page["CapacityBlockExtensions"]
-        if each["CapacityBlockExtensionStatus"] == "payment-succeeded"
-    ]
-    fees: dict[str, list[Fee]] = {}
-    for name, fee in sorted(paid, key=lambda own: own[1]["until"]):
-        fees.setdefault(name, []).append(fee)
-    return fees
+    fees: defaultdict[str, list[Fee]] = defaultdict(list)
+    for page in ec2.get_paginator("describe_capacity_block_extension_history").paginate():
+        for extension in page["CapacityBlockExtensions"]:
+            if extension["CapacityBlockExtensionStatus"] == "payment-succeeded":
+                fee = _fee(
+                    extension["UpfrontFee"],
+                    extension["CapacityBlockExtensionStartDate"],
+                    extension["CapacityBlockExtensionEndDate"],
+                )
+                fees[extension["CapacityReservationId"]].append(fee)
+    return {name: sorted(own, key=itemgetter("until")) for name, own in fees.items()}
 
 
-def _fee(usd: str, since: float, until: float) -> Fee:
-    return {"usd": usd, "since": int(since), "until": int(until)}
+def _fee(usd: str, start: datetime, end: datetime) -> Fee:
+    return {"usd": usd, "since": int(start.timestamp()), "until": int(end.timestamp())}
 
 
 def _training_plan(sagemaker: "SageMakerClient", own: Reserved, now: int) -> _Value:
@@ -168,24 +170,30 @@ def _training_plan(sagemaker: "SageMakerClient", own: Reserved, now: int) -> _Va
         TrainingPlanArn=own.id
     )
     extensions = [
-        _fee(each["UpfrontFee"], each["StartDate"].timestamp(), each["EndDate"].timestamp())
+        _fee(extension["UpfrontFee"], extension["StartDate"], extension["EndDate"])
         for page in pages
-        for each in page["TrainingPlanExtensions"]
-        if "UpfrontFee" in each and "StartDate" in each and "EndDate" in each
-        if each.get("Status") not in _UNPAID
+        for extension in page["TrainingPlanExtensions"]
+        if "UpfrontFee" in extension and "StartDate" in extension and "EndDate" in extension
+        if extension.get("Status") not in _UNPAID_EXTENSIONS
     ]
-    extensions.sort(key=lambda fee: fee["until"])
+    extensions.sort(key=itemgetter("until"))
     times = answer["StartTime"], answer["EndTime"]
     start, end = (int(at.timestamp()) for at in times)
     base = min([end, *(fee["since"] for fee in extensions)])
     parts = [*_parts_of(answer.get("ReservedCapacitySummaries", ()), start, base)]
     fees = [*_spread(answer["UpfrontFee"], parts), *extensions]
-    inside = any(fee["since"] <= now < fee["until"] for fee in fees)
     # Nothing is bought between the parts of a plan.
-    count = answer["TotalInstanceCount"] if inside or not start <= now < end else 0
-    counts = count, answer["AvailableInstanceCount"]
-    value = _value(own, own.id, own.type, answer["Status"], counts, times)
-    return {**value, "fees": fees}
+    has_gap = start <= now < end and not any(fee["since"] <= now < fee["until"] for fee in fees)
+    return _value(
+        own,
+        next(iter(own.types)),
+        times,
+        reservation=own.id,
+        bought=0 if has_gap else answer["TotalInstanceCount"],
+        available=answer["AvailableInstanceCount"],
+        state=answer["Status"],
+        fees=fees,
+    )
 
 
 def _parts_of(
@@ -209,7 +217,7 @@ def _spread(usd: str, parts: Sequence[tuple[int, int]]) -> Iterator[Fee]:
     for low, high in parts:
         passed += high - low
         part, paid = cents * passed // whole - paid, cents * passed // whole
-        yield _fee(str(Decimal(part) / 100), low, high)
+        yield {"usd": str(Decimal(part) / 100), "since": low, "until": high}
 
 
 # --- Objects of S3 --------------------------------------------------------------------------------
@@ -228,18 +236,18 @@ def record(paid: Paid, cluster: str, function: str, *, now: int) -> State | None
         ClientError: AWS refused.
         ValueError: A newer function wrote the ledger.
     """
-    settings = paid.settings
-    bucket = _Bucket(boto3.client("s3"), settings, cluster, function)
-    held, etag = bucket.read()
-    if held is not None:
-        # Those of an earlier call, which may have died before it wrote them.
-        bucket.write_files(held)
-        held.ended.clear()
+    _, _, _, region, account, *_ = function.split(":")
+    head = {"cluster": cluster, "region": region, "account": account}
+    bucket = _Bucket(boto3.client("s3"), paid.settings.bucket)
+    before, etag = bucket.read()
+    if before is not None:
+        # Files of an earlier call, which may have died before it wrote them.
+        bucket.write_files(before)
     if paid.idle is not None:
-        before = held or State(now, {}, {})
-        paid.idle.follow(before.idle, before.at, now)
+        last = before or State(now)
+        paid.idle.follow(last.idle, last.at, now)
     used = paid.used()
-    state = advance(held, _values(paid, held, now), now, settings.every)
+    state = advance(before, _values(paid, before, now), now, paid.settings.every, head)
     if state is None:
         return None
     state = state.sampled(used)
@@ -287,30 +295,19 @@ def idle_spend(paid: Paid, state: State, rates: Mapping[str, float]) -> Iterator
             yield share.reason, share.n / sizes[share.reservation] * rates[share.pool]
 
 
-def _values(paid: Paid, held: State | None, now: int) -> Iterator[tuple[str, str]]:
+def _values(paid: Paid, before: State | None, now: int) -> Iterator[tuple[str, str]]:
     yield from paid.values()
+    rows: list[ReservationRow] = [] if before is None else before.rows("reservation")
+    started = {row["reservation"] for row in rows if row["started"]} | paid.joined.keys()
     for name, value in reserved(paid.settings, now):
-        key = f"reservation/{name}"
-        earlier = None if held is None else held.running.get(key)
-        started = name in paid.joined or (earlier is not None and json.loads(earlier[1])["started"])
-        yield key, json.dumps({**value, "started": started}, separators=(",", ":"))
+        text = json.dumps({**value, "started": name in started}, separators=(",", ":"))
+        yield f"reservation/{name}", text
 
 
 class _Bucket:
-    def __init__(
-        self, s3: "S3Client", settings: LedgerSettings, cluster: str, function: str
-    ) -> None:
+    def __init__(self, s3: "S3Client", name: str) -> None:
         self._s3 = s3
-        self._name = settings.bucket
-        _, _, _, region, account, *_ = function.split(":")
-        self._head = {
-            "v": VERSION,
-            "kind": "file",
-            "cluster": cluster,
-            "region": region,
-            "account": account,
-            "every": settings.every,
-        }
+        self._name = name
 
     def read(self) -> tuple[State | None, str | None]:
         """Return the state with its entity tag; None without any."""
@@ -321,11 +318,9 @@ class _Bucket:
         return State.parse(answer["Body"].read()), answer["ETag"]
 
     def write_files(self, state: State) -> None:
-        """Write the files of a state's rows that are not there."""
-        for day, rows in state.ended.items():
-            head = {**self._head, "day": day, "seq": state.at}
-            body = encode(chain([json.dumps(head, separators=(",", ":"))], rows))
-            self.write(file_key(day, state.at), body, None)
+        """Write the files of a state that are not there."""
+        for key, body in state.files.items():
+            self.write(key, body, None)
 
     def write(self, key: str, body: bytes, etag: str | None) -> bool:
         """Write an object in place of that with the tag, or of none; return whether it did."""

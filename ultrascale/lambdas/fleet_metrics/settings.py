@@ -75,8 +75,8 @@ class Reserved:
     # Its id, or the ARN of a training plan or a resource group; empty where tags name it
     id: str
     tags: Mapping[str, str]  # Its tags
-    type: str  # Instance type by the nodes' label
-    accelerators: int  # Accelerators of an instance
+    types: Mapping[str, int]  # Accelerators of an instance, by its type
+    zones: Sequence[str]  # Zones of its nodes
     # Seconds from the start of the drain to the end; None without a window
     lead: int | None
 

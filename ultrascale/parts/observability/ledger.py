@@ -122,8 +122,8 @@ def _reserved(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Re
                 purchase=purchase.option,
                 id=id,
                 tags=tags,
-                type=pool.node_types[0],
-                accelerators=pool.accelerators_per_node,
+                types=_accelerators(pool),
+                zones=pool.zones,
                 lead=None
                 if window is None
                 else int((window.ends - window.usable_until).total_seconds()),
