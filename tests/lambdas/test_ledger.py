@@ -78,10 +78,10 @@ def owners(found: list[Share]) -> Counter[tuple[str, ...]]:
     return +sums
 
 
-def live(life: Life, server: StubApiServer, aws: LedgerAws, now: int) -> None:
+def live(life: Life, server: StubApiServer, aws: LedgerAws, now: int, event: Any = EVENT) -> None:
     life.show(server, now)
     aws.reservations = [life.reservation()]
-    call(EVENT, server.url, now)
+    call(event, server.url, now)
 
 
 @settings(max_examples=10_000 if LONG else 25)
@@ -118,10 +118,8 @@ def test_what_idles_is_priced_under_the_reason_that_the_ledger_has(
     aws.objects.clear()
     event = {**EVENT, "rates": {"gpu-block-mng": 80.0}}
     for now in life.samples:
-        life.show(server, now)
-        aws.reservations = [life.reservation()]
         with redirect_stdout(StringIO()) as out:
-            call(event, server.url, now)
+            live(life, server, aws, now, event)
         events: list[Any] = [*map(json.loads, out.getvalue().splitlines())]
         shown = {
             each.get("Reason"): each["PaidIdlePerHour"]
@@ -289,14 +287,21 @@ def test_a_lost_state_costs_what_was_open_and_counts_no_second_twice(
     assert sums[RESERVATION, "not measured"] > whole[RESERVATION, "not measured"]
 
 
-def test_a_cluster_that_refuses_is_not_measured(world: tuple[StubApiServer, LedgerAws]) -> None:
+_WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
+
+
+@pytest.mark.parametrize(("refused", "lost"), [("/api/v1/pods", True), (_WORKLOADS, False)])
+def test_a_cluster_that_refuses_its_pods_is_not_measured(
+    world: tuple[StubApiServer, LedgerAws], refused: str, *, lost: bool
+) -> None:
     server, aws = world
     aws.objects.clear()
+    event = {**EVENT, "queues": _WORKLOADS}
     for number, now in enumerate(_TIMES):
         if number == 2:
-            server.refuse("GET", "/api/v1/pods$", Refusal(403, times=1))
+            server.refuse("GET", f"{refused}$", Refusal(403, times=1))
             with pytest.raises(KubernetesError):
-                live(BUSY, server, aws, now)
+                live(BUSY, server, aws, now, event)
         else:
-            live(BUSY, server, aws, now)
-    assert owners(shares(aws)) == missed(2)
+            live(BUSY, server, aws, now, event)
+    assert owners(shares(aws)) == missed(*([2] if lost else []))

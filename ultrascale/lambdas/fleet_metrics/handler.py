@@ -305,10 +305,10 @@ def measure(
     else:
         serving = ServicePods(settings.services, settings.job_label)
         measure_pods(serving.among(pods), nodes, settings, measures, paid)
-    if settings.queues is not None:
-        measure_queues(_objects_if_installed(api, settings.queues), settings, measures, paid)
     if paid is not None:
         paid.is_whole = True
+    if settings.queues is not None:
+        measure_queues(_objects_if_installed(api, settings.queues), settings, measures, paid)
     if serving is not None and settings.services is not None:
         later = measure_services(
             serving.found,

@@ -74,11 +74,12 @@ def measure_nodes(
         measures.add("nodes", 1, *keys)
         measures.add("accelerators", accelerators, *keys)
         start = settings.initialization
-        age, lack = _age_seconds(node, now), _lack(node, pool, start)
-        if why := lack if age is not None and age >= start.seconds else "":
-            places.uninitialized[node["metadata"]["name"]] = why
+        young, lack = _age_seconds(node, now) < start.seconds, _lack(node, pool, start)
+        late = bool(lack) and not young
+        if late:
+            places.uninitialized[node["metadata"]["name"]] = lack
             measures.add("nodes_not_initialized", 1, None)
-        broken = bool(why) or _is_broken(node, settings)
+        broken = late or _is_broken(node, settings)
         measures.add("broken_nodes", broken, *keys)
         _add_topology(labels, pool, settings.topology, places, measures)
         if capacity := labels.get(settings.capacity_label):
@@ -96,8 +97,7 @@ def measure_nodes(
         if counts:
             places.reserved += accelerators
         if paid is not None:
-            young = age is not None and age < start.seconds
-            reasons = [*_reasons(node, settings, starts=young and bool(lack), young=young)]
+            reasons = [*_reasons(node, settings, lacks=bool(lack), young=young)]
             paid.add_node(node, accelerators, reasons, settings)
         place = Place(node_type, counts)
         places.places[node["metadata"]["name"]] = kinds.setdefault(place, place)
@@ -156,23 +156,24 @@ def _conditions(node: "Object") -> Mapping[str, str]:
     return {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
 
 
-def _reasons(node: "Object", settings: Settings, *, starts: bool, young: bool) -> Iterator[str]:
+def _reasons(node: "Object", settings: Settings, *, lacks: bool, young: bool) -> Iterator[str]:
     """Yield the reasons of a node's idle accelerators.
 
     Args:
         node: The node.
         settings: The cluster.
-        starts: Whether it lacks what a node has after its start.
+        lacks: Whether it lacks what a node has after its start.
         young: Whether a node of its age may.
     """
     labels = node["metadata"].get("labels", {})
     health = labels.get(settings.health_label, settings.healthy)
     states = _conditions(node)
-    if health == settings.checking or starts or (young and states.get("Ready") != "True"):
+    stopped = lacks or states.get("Ready") != "True"
+    joins = health == settings.checking or (young and stopped)
+    if joins:
         yield JOINING
-    elif health != settings.healthy or states.get("Ready") != "True":
-        yield UNHEALTHY
-    if any(states.get(name) == "False" for name in settings.conditions):
+    failed = any(states.get(name) == "False" for name in settings.conditions)
+    if failed or health not in (settings.healthy, settings.checking) or (stopped and not joins):
         yield UNHEALTHY
     if node["spec"].get("unschedulable"):
         yield CORDONED
@@ -190,9 +191,9 @@ def _add_topology(
         places.groups[label, labels[label]] += 1
 
 
-def _age_seconds(node: "Object", now: float) -> float | None:
+def _age_seconds(node: "Object", now: float) -> float:
     created = node["metadata"].get("creationTimestamp")
-    return None if created is None else now - datetime.fromisoformat(created).timestamp()
+    return math.inf if created is None else now - datetime.fromisoformat(created).timestamp()
 
 
 def _lack(node: "Object", pool: str, start: Initialization) -> str:

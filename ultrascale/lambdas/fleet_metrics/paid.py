@@ -46,7 +46,7 @@ class Paid:
     """Accelerators of nodes with their owners; collected from streams of nodes, pods and jobs.
 
     Attributes:
-        is_whole: Whether the streams were read to their ends.
+        is_whole: Whether nodes and pods were read to their ends.
         settings: The settings of the ledger.
         idle: Jobs that may leave accelerators idle; None where nobody asks for them.
         joined: Nodes of each reservation, once all values were read.

@@ -86,18 +86,23 @@ def _add_owner(
 
 def _usable_pools(spec: "Spec", settings: Settings) -> Iterator[str]:
     """Yield the pools that a waiting pod could use."""
-    limits = [each.get("resources", {}).get("limits", {}) for each in spec["containers"]]
-    devices = {name for each in limits for name in each}.intersection(settings.accelerators)
+    limits = (one.get("resources", {}).get("limits", {}) for one in spec["containers"])
+    # Nodes that offer devices of Neuron offer their cores as well.
+    vendors = {_vendor(name) for own in limits for name in own.keys() & settings.parts.keys()}
     pools, types = (
         _accepted_values(spec, label) for label in (settings.pool_label, settings.node_type_label)
     )
     for pool, offers in settings.initialization.offers.items():
         if (
-            devices <= {*offers}
+            vendors <= {*map(_vendor, offers)}
             and (not pools or pool in pools)
             and (not types or settings.node_types.get(pool) in types)
         ):
             yield pool
+
+
+def _vendor(resource: str) -> str:
+    return resource.partition("/")[0]
 
 
 def _add_waiting(entry: "Object", settings: Settings, paid: Paid) -> None:

@@ -1,0 +1,115 @@
+"""Owners and reasons that one measurement gives the accelerators of nodes."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.support.cases import rows
+from tests.support.fleet import node, pod, pool
+from tests.support.ledger_life import EVENT, PLAN
+from ultrascale.lambdas.fleet_metrics.measures import Measures
+from ultrascale.lambdas.fleet_metrics.nodes import measure_nodes
+from ultrascale.lambdas.fleet_metrics.paid import Paid
+from ultrascale.lambdas.fleet_metrics.pods import measure_pods
+from ultrascale.lambdas.fleet_metrics.settings import Settings
+
+SETTINGS = Settings.parse(EVENT)
+NOW = datetime(2026, 12, 4, 12, tzinfo=UTC).timestamp()
+GPUS, CHIPS = pool(PLAN, "gpu-block-mng"), pool(PLAN, "trn-block-asg")
+CORE, DEVICE = "aws.amazon.com/neuroncore", "aws.amazon.com/neuron"
+
+
+def joined(minutes: int, *, on: Any = GPUS, **changes: Any) -> Any:
+    """Return a node that joined ``minutes`` ago."""
+    told = node("n", on, ready=changes.get("ready", True), health=changes.get("health"))
+    then = datetime.fromtimestamp(NOW - minutes * 60, UTC)
+    told["metadata"]["creationTimestamp"] = then.strftime("%Y-%m-%dT%H:%M:%SZ")
+    told["status"]["allocatable"] |= changes.get("offers", {})
+    told["spec"] = changes.get("spec", {})
+    return told
+
+
+BAD, CHECKED = "UnschedulablePendingReplacement", "Unschedulable"
+TAINTED = {"taints": [{"key": "fsx.csi.aws.com/agent-not-ready"}]}
+CORDONED = {"unschedulable": True}
+NO_EFA, NO_GPUS, LOST_GPU = (
+    {"vpc.amazonaws.com/efa": "0"},
+    {"nvidia.com/gpu": "0"},
+    {"nvidia.com/gpu": "7"},
+)
+WAITING = pod("w", asks="8")
+
+
+@rows(
+    "there, others, expected",
+    {
+        "sound": (joined(60), [], [(8, "no job")]),
+        "wanted": (joined(60), [WAITING], [(8, "job waits")]),
+        "cordoned and wanted": (joined(60, spec=CORDONED), [WAITING], [(8, "cordoned")]),
+        "starts": (joined(5, ready=False), [WAITING], [(8, "joining")]),
+        "starts and cordoned": (joined(5, ready=False, spec=CORDONED), [], [(8, "joining")]),
+        "start-up taint": (joined(5, spec=TAINTED), [], [(8, "joining")]),
+        "no devices yet": (joined(5, offers=NO_GPUS), [], [(8, "joining")]),
+        "never started": (joined(60, spec=TAINTED), [WAITING], [(8, "unhealthy")]),
+        "never had EFA": (joined(60, offers=NO_EFA), [], [(8, "unhealthy")]),
+        "not ready": (joined(60, ready=False, spec=CORDONED), [], [(8, "unhealthy")]),
+        "HyperPod replaces it": (joined(60, health=BAD), [], [(8, "unhealthy")]),
+        "HyperPod replaces it at its start": (
+            joined(5, ready=False, health=BAD),
+            [],
+            [(8, "unhealthy")],
+        ),
+        "HyperPod checks it": (joined(60, ready=False, health=CHECKED), [], [(8, "joining")]),
+        "a lost device": (joined(60, offers=LOST_GPU), [], [(1, "unhealthy"), (7, "no job")]),
+        "a lost device and a pod": (
+            joined(60, offers=LOST_GPU, spec=CORDONED),
+            [pod("a", "n", asks="4")],
+            [(4, "a"), (1, "unhealthy"), (3, "cordoned")],
+        ),
+        "more pods than devices": (
+            joined(60),
+            [pod("a", "n", asks="6"), pod("b", "n", asks="6")],
+            [(6, "a"), (2, "b")],
+        ),
+        "pods that ended": (
+            joined(60),
+            [pod("a", "n", phase="Succeeded"), pod("b", "n", phase="Failed")],
+            [(8, "no job")],
+        ),
+        "a pod that starts": (joined(60), [pod("a", "n", phase="Pending")], [(8, "a")]),
+        "cores of Neuron": (
+            joined(60, on=CHIPS),
+            [pod("a", "n", asks="6", resource=CORE), pod("b", "n", asks="2", resource=DEVICE)],
+            [(1.5, "a"), (2, "b"), (12.5, "no job")],
+        ),
+        "cores of Neuron are wanted": (
+            joined(60, on=CHIPS),
+            [pod("w", asks="6", resource=CORE)],
+            [(16, "job waits")],
+        ),
+        "cores of Neuron are wanted, and it has GPUs": (
+            joined(60),
+            [pod("w", asks="6", resource=CORE)],
+            [(8, "no job")],
+        ),
+        "GPUs are wanted, and it has none": (joined(60, on=CHIPS), [WAITING], [(16, "no job")]),
+        "another pool is wanted": (
+            joined(60),
+            [pod("w", nodeSelector={"ultrascale.dev/pool": "gpu-burst"})],
+            [(8, "no job")],
+        ),
+    },
+)
+def test_an_accelerator_has_its_owner_or_the_first_reason_that_applies(
+    there: Any, others: list[Any], expected: list[Any]
+) -> None:
+    assert SETTINGS.ledger is not None
+    paid, measures = Paid(SETTINGS.ledger), Measures()
+    places = measure_nodes([there], SETTINGS, measures, now=NOW, paid=paid)
+    measure_pods(others, places, SETTINGS, measures, paid)
+
+    row = json.loads(dict(paid.values())["n"])
+
+    found = [(part["n"], part.get("job") or part["reason"]) for part in row["parts"]]
+    assert found == expected
+    assert sum(n for n, _ in found) == row["accelerators"]
