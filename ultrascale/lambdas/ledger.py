@@ -201,15 +201,15 @@ def split(
         known: Rows of reservations before or after this time, by reservation: what a gap without
             other rows misses of them.
     """
+    known = known or {}
     gaps, nodes, reserved = _sorted(rows, start, end)
-    for name in {**(known or {}), **reserved}:
+    for name in {**known, **reserved}:
         own = reserved.get(name, [])
-        yield from _gap_shares(own or [(known or {})[name]], gaps)
-        spans = [(*_clipped(row, start, end), row) for row in own]
+        yield from _gap_shares(own or [known[name]], gaps)
         paid = [
             (low, high, row)
-            for begin, until, row in spans
-            for low, high in _without(begin, until, gaps)
+            for row in own
+            for low, high in _without(*_clipped(row, start, end), gaps)
         ]
         yield from _reservation_shares(paid, nodes.pop(name, []))
     for rest in nodes.values():
@@ -252,13 +252,13 @@ def _sorted(
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return spans of time in order, those that meet as one."""
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for low, high in sorted(spans):
-        if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        if merged and low <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
         else:
-            found.append((low, high))
-    return found
+            merged.append((low, high))
+    return merged
 
 
 def _without(low: int, high: int, gaps: Spans) -> Iterator[tuple[int, int]]:
@@ -283,7 +283,8 @@ def _gap_shares(rows: Sequence[ReservationRow], gaps: Spans) -> Iterator[Share]:
     for low, high in gaps:
         row = next((row for row in reversed(rows) if row["from"] <= low), rows[0])
         begin, until = _clipped({**row, "from": low, "to": high}, low, high)
-        yield from _idle(row, begin, until, row["bought"], [NOT_MEASURED])
+        if begin < until:
+            yield _absent(row, begin, until, row["bought"], NOT_MEASURED)
 
 
 def _reservation_shares(
@@ -294,22 +295,20 @@ def _reservation_shares(
         changes[low] += 1
         changes[high] -= 1
     moments = sorted({*changes, *(at for low, high, _ in paid for at in (low, high))})
+    usable = max((row["usable"] for _, _, row in paid if row["usable"]), default=None)
     full: list[tuple[int, int, int]] = []
-    inside: list[tuple[int, int, ReservationRow]] = []
     count = 0
     for low, high in pairwise(moments):
         count += changes[low]
         row = next((row for begin, until, row in paid if begin <= low < until), None)
-        if row is None:
-            full.append((low, high, 0))
-            continue
-        inside.append((low, high, row))
-        if count > row["bought"]:
-            full.append((low, high, row["bought"]))
-        reason = MISSING if row["started"] or row["window"] is None else WINDOW_START
-        yield from _idle(row, low, high, row["bought"] - count, [reason])
+        bought = 0 if row is None else row["bought"]
+        if count > bought:
+            full.append((low, high, bought))
+        elif row is not None and count < bought:
+            reason = MISSING if row["started"] or row["window"] is None else WINDOW_START
+            for begin, until, why in _halves(low, high, usable, reason):
+                yield _absent(row, begin, until, bought - count, why)
     spilled = _spilled(full, nodes)
-    usable = max((row["usable"] for _, _, row in inside if row["usable"]), default=None)
     for held in nodes:
         row, low, high = held
         beyond = spilled.get(id(held))
@@ -326,32 +325,19 @@ def _spilled(
     full: Iterable[tuple[int, int, int]], nodes: Sequence[_Held]
 ) -> Mapping[int, list[tuple[int, int]]]:
     """Return the times of nodes beyond their reservation: the last ones, by their names."""
-    found: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    times: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for low, high, most in full:
         there = [held for held in nodes if held[1] <= low and high <= held[2]]
         for held in sorted(there, key=lambda held: held[0]["node"])[most:]:
-            found[id(held)].append((low, high))
-    return {key: joined(spans) for key, spans in found.items()}
+            times[id(held)].append((low, high))
+    return {key: joined(spans) for key, spans in times.items()}
 
 
-def _idle(
-    row: ReservationRow, low: int, high: int, instances: int, reasons: Sequence[str]
-) -> Iterator[Share]:
-    """Yield instances of a reservation that are no nodes."""
-    for begin, until, drained in _halves(low, high, row["usable"]):
-        if instances > 0:
-            yield Share(
-                begin,
-                until,
-                instances * row["accelerators"],
-                row["reservation"],
-                row["purchase"],
-                row["pool"],
-                row["type"],
-                *("", "", "", "idle"),
-                first_reason([*reasons, DRAIN] if drained else reasons),
-                *("", "", "", ""),
-            )
+def _absent(row: ReservationRow, low: int, high: int, instances: int, reason: str) -> Share:
+    """Return instances of a reservation that are no nodes."""
+    amount = instances * row["accelerators"]
+    head = row["reservation"], row["purchase"], row["pool"], row["type"], "", "", ""
+    return _share((low, high, amount, *head, "idle", reason, "", "", "", ""))
 
 
 def _node_shares(
@@ -363,25 +349,21 @@ def _node_shares(
         spill or row["purchase"],
         *(row["pool"], row["type"], row["zone"], row["node"], row["instance"]),
     )
-    drains = usable is not None and usable < high
     for part in row["parts"]:
         get, reason = part.get, part.get("reason", "")
         n, state = part["n"], part["state"]
         if state != "idle":
             owner = get("namespace", ""), get("team", ""), get("queue", ""), get("job", "")
             yield _share((low, high, n, *head, state, reason, *owner))
-        elif drains:
-            for begin, until, drained in _halves(low, high, usable):
-                why = first_reason((reason, DRAIN)) if drained else reason
-                yield _share((begin, until, n, *head, state, why, "", "", "", ""))
-        else:
-            yield _share((low, high, n, *head, state, reason, "", "", "", ""))
+            continue
+        for begin, until, why in _halves(low, high, usable, reason):
+            yield _share((begin, until, n, *head, state, why, "", "", "", ""))
 
 
-def _halves(low: int, high: int, usable: int | None) -> Iterator[tuple[int, int, bool]]:
-    """Yield a time up to the usable end, and after it."""
+def _halves(low: int, high: int, usable: int | None, reason: str) -> Iterator[tuple[int, int, str]]:
+    """Yield a time up to the usable end, and after it, with the reason of idleness."""
     middle = high if usable is None else min(max(usable, low), high)
     if low < middle:
-        yield low, middle, False
+        yield low, middle, reason
     if middle < high:
-        yield middle, high, True
+        yield middle, high, first_reason((reason, DRAIN))
