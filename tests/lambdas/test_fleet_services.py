@@ -41,7 +41,7 @@ def measure(
         return answer
 
     later = measure_services(
-        found.found, services or own(), measures, fetch=fetch, earlier=earlier or {}, now=lambda: at
+        found.pods, services or own(), measures, fetch=fetch, earlier=earlier or {}, now=lambda: at
     )
     return measures, later
 

@@ -38,7 +38,7 @@ def told(
     client = make(
         service, region_name="us-east-2", aws_access_key_id="a", aws_secret_access_key="b"
     )
-    settings = LedgerSettings(**(EVENT["ledger"] | {"reserved": owns}))
+    settings = LedgerSettings.parse(EVENT["ledger"] | {"reserved": owns})
     stubber: Any = Stubber(client)
     with stubber:
         for name, own in answers.items():

@@ -44,15 +44,15 @@ _API_VERSION = "topology.volcano.sh/v1alpha1"
 
 
 def measure_hyper_nodes(
-    found: "Iterable[Object]", nodes: Nodes, topology: Topology, measures: Measures
+    hyper_nodes: "Iterable[Object]", nodes: Nodes, topology: Topology, measures: Measures
 ) -> int:
     """Return the number of network groups that lack a HyperNode, or whose HyperNode lacks nodes."""
     members: dict[tuple[str, str], int] = {}
-    for each in found:
-        labels = each["metadata"].get("labels", {})
+    for hyper_node in hyper_nodes:
+        labels = hyper_node["metadata"].get("labels", {})
         for label in topology.labels:
             if label in labels:
-                members[label, labels[label]] = len(each["spec"].get("members", ()))
+                members[label, labels[label]] = len(hyper_node["spec"].get("members", ()))
     missing = sum(
         group not in members or (group[0] == topology.labels[0] and members[group] < count)
         for group, count in nodes.groups.items()
@@ -134,9 +134,8 @@ def measure_gpus(
     assert settings.exporters is not None
     first = idle.ask(now) if idle else ()
     running = (pod for pod in pods if pod["status"].get("podIP") and pod["spec"].get("nodeName"))
-    order = partial(_order, first=first)
-    asked = nsmallest(settings.exporters.most, running, key=order)
-    read = Reader(settings.exporters, fetch or _fetch)
+    asked = nsmallest(settings.exporters.most, running, key=partial(_order, first=first))
+    read = partial(_read, exporters=settings.exporters, fetch=fetch or _fetch)
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         answers = [*pool.map(read, asked)]
     sums: dict[tuple[str, Key], list[float]] = {}
@@ -147,7 +146,7 @@ def measure_gpus(
         measures.add("gpu_nodes_measured", 1, None)
         if idle is not None:
             idle.add_answer(
-                pod["spec"].get("nodeName", ""),
+                pod["spec"]["nodeName"],
                 ((own.namespace, own.pod, own.value) for own in samples if own.measure == _USE),
             )
         for sample in samples:
@@ -160,36 +159,29 @@ def measure_gpus(
         measures.add(measure, sum(values) / len(values), key)
 
 
-class Reader:
-    """Reader of an exporter's answer."""
+def _read(pod: "Object", exporters: Exporters, fetch: Fetch) -> list[Sample] | None:
+    """Return the samples of the exporter in ``pod``; None if it does not answer."""
+    url = f"http://{pod['status']['podIP']}:{exporters.port}/metrics"
+    try:
+        text = fetch(url)
+    except OSError as error:
+        # Nodes come and go during a call; a metric says how many exporters answered.
+        print(f"{url}: {error}")
+        return None
+    return [*_samples(text, exporters)]
 
-    def __init__(self, exporters: Exporters, fetch: Fetch) -> None:
-        self._exporters = exporters
-        self._fetch = fetch
 
-    def __call__(self, pod: "Object") -> list[Sample] | None:
-        """Return the samples of the exporter in ``pod``; None if it does not answer."""
-        url = f"http://{pod['status']['podIP']}:{self._exporters.port}/metrics"
-        try:
-            text = self._fetch(url)
-        except OSError as error:
-            # Nodes come and go during a call; a metric says how many exporters answered.
-            print(f"{url}: {error}")
-            return None
-        return [*self._samples(text)]
-
-    def _samples(self, text: str) -> Iterator[Sample]:
-        for name, labels, number in _SAMPLE.findall(text):
-            if name in self._exporters.metrics:
-                measure, times = self._exporters.metrics[name]
-                found = (own.search(labels) for own in (_NAMESPACE, _POD))
-                namespace, pod = (own[1] if own else "" for own in found)
-                yield Sample(measure, namespace, pod, float(number) * times)
+def _samples(text: str, exporters: Exporters) -> Iterator[Sample]:
+    for name, labels, number in _SAMPLE.findall(text):
+        if name in exporters.metrics:
+            measure, times = exporters.metrics[name]
+            matches = (label.search(labels) for label in (_NAMESPACE, _POD))
+            namespace, pod = (match[1] if match else "" for match in matches)
+            yield Sample(measure, namespace, pod, float(number) * times)
 
 
 def _order(pod: "Object", first: Collection[str]) -> tuple[bool, int]:
-    node = pod["spec"].get("nodeName", "")
-    return node not in first, zlib.crc32(pod["metadata"]["name"].encode())
+    return pod["spec"]["nodeName"] not in first, zlib.crc32(pod["metadata"]["name"].encode())
 
 
 def _fetch(url: str) -> str:
@@ -261,9 +253,9 @@ def _record(
     if (day := day_of(state.at)) not in _forecast_days:
         _forecast_days.add(day)
         measures = Measures()
-        for pool, found in forecasts(paid, state):
+        for pool, outlook in forecasts(paid, state):
             # What will surely go unused: the lower end of the interval.
-            measures.add("unused_ahead", 100 * found.low / found.hours, (POOL, pool))
+            measures.add("unused_ahead", 100 * outlook.low / outlook.hours, (POOL, pool))
         _write(measures, settings, now)
     if paid.idle is not None:
         paid.idle.act(api, settings.rates, int(now))
@@ -299,20 +291,16 @@ def measure(
     # DaemonSets.
     selector = ",".join(f"metadata.namespace!={name}" for name in settings.left_out)
     pods = api.stream("/api/v1/pods", fieldSelector=selector)
-    if settings.services is None:
-        measure_pods(pods, nodes, settings, measures, paid)
-        serving = None
-    else:
-        serving = ServicePods(settings.services, settings.job_label)
-        measure_pods(serving.among(pods), nodes, settings, measures, paid)
+    serving = settings.services and ServicePods(settings.services, settings.job_label)
+    measure_pods(serving.among(pods) if serving else pods, nodes, settings, measures, paid)
     if paid is not None:
         paid.is_whole = True
     if settings.queues is not None:
         measure_queues(_objects_if_installed(api, settings.queues), settings, measures, paid)
-    if serving is not None and settings.services is not None:
+    if serving is not None:
         later = measure_services(
-            serving.found,
-            settings.services,
+            serving.pods,
+            serving.services,
             measures,
             fetch=lambda path: api.text(path, timeout=_POD_SECONDS),
             earlier=earlier,
@@ -334,8 +322,8 @@ def _measure_hyper_nodes(
     api: KubernetesApi, topology: Topology, nodes: Nodes, measures: Measures
 ) -> None:
     """Count the missing HyperNodes, and have them made; the next call repeats a failed step."""
-    found = _objects_if_installed(api, topology.hyper_nodes)
-    if not measure_hyper_nodes(found, nodes, topology, measures):
+    hyper_nodes = _objects_if_installed(api, topology.hyper_nodes)
+    if not measure_hyper_nodes(hyper_nodes, nodes, topology, measures):
         return
     try:
         look_again(api, topology)

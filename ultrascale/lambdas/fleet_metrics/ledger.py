@@ -56,7 +56,7 @@ def reserved(settings: LedgerSettings, now: int) -> Iterator[tuple[str, _Value]]
         ClientError: AWS refused.
     """
     # Several pools may name one reservation: the first one counts.
-    named = {own["id"] or own["pool"]: Reserved(**own) for own in reversed(settings.reserved)}
+    named = {own.id or own.pool: own for own in reversed(settings.reserved)}
     plans = [own for own in named.values() if own.purchase == "training-plan"]
     if others := [own for own in reversed(named.values()) if own not in plans]:
         yield from _capacity_reservations(boto3.client("ec2"), others)

@@ -13,7 +13,7 @@ from .paid import Paid
 from .settings import Initialization, Settings, Topology
 
 if TYPE_CHECKING:
-    from ..kubernetes_objects import Object
+    from ..kubernetes_objects import Object, Status
 
 RESERVED = "reserved"
 BURST = "burst"
@@ -147,13 +147,14 @@ def _add_health(labels: Mapping[str, str], settings: Settings, measures: Measure
 
 def _is_broken(node: "Object", settings: Settings) -> bool:
     """Return whether the kubelet or the node monitoring agent reports the node as broken."""
-    conditions = _conditions(node)
+    conditions = conditions_of(node["status"])
     failed = any(conditions.get(name) == "False" for name in settings.conditions)
     return failed or conditions.get("Ready") != "True"
 
 
-def _conditions(node: "Object") -> Mapping[str, str]:
-    return {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
+def conditions_of(status: "Status") -> Mapping[str, str]:
+    """Return the conditions of an object by their types."""
+    return {condition["type"]: condition["status"] for condition in status.get("conditions", ())}
 
 
 def _reasons(node: "Object", settings: Settings, *, lacks: bool, young: bool) -> Iterator[str]:
@@ -167,7 +168,7 @@ def _reasons(node: "Object", settings: Settings, *, lacks: bool, young: bool) ->
     """
     labels = node["metadata"].get("labels", {})
     health = labels.get(settings.health_label, settings.healthy)
-    states = _conditions(node)
+    states = conditions_of(node["status"])
     stopped = lacks or states.get("Ready") != "True"
     joins = health == settings.checking or (young and stopped)
     if joins:

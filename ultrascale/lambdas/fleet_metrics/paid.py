@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..ledger import HELD, JOB_WAITS, JOINING, NO_JOB, UNHEALTHY, first_reason
 from .idle import IdleJobs
-from .settings import IdleSettings, LedgerSettings, Settings
+from .settings import LedgerSettings, Settings
 
 if TYPE_CHECKING:
     from ..kubernetes_objects import Object
@@ -56,7 +56,7 @@ class Paid:
     def __init__(self, settings: LedgerSettings) -> None:
         self.settings = settings
         self.is_whole = False
-        self.idle = None if settings.idle is None else IdleJobs(IdleSettings(**settings.idle))
+        self.idle = None if settings.idle is None else IdleJobs(settings.idle)
         self.joined: Counter[str] = Counter()
         self.unused: defaultdict[tuple[str, str, str], float] = defaultdict(float)
         self._nodes: dict[str, _Node] = {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..kubernetes import KubernetesError
 from ..serving import MetricNames, Reading, Traffic, read, traffic
 from .measures import NODE_TYPE, QUEUE, SERVICE, TEAM, Key, Measures, whole
-from .nodes import Nodes
+from .nodes import Nodes, conditions_of
 from .paid import Owner, Paid
 from .settings import Services, Settings
 
@@ -201,8 +201,7 @@ def _requested_accelerators(spec: "Spec", settings: Settings) -> float:
         names = settings.parts.keys() & limits.keys()
         return sum(whole(limits[name]) * settings.parts[name] for name in names)
 
-    containers = sum(of(each) for each in spec["containers"])
-    return max([containers, *(of(each) for each in spec.get("initContainers", ()))])
+    return max(sum(map(of, spec["containers"])), *map(of, spec.get("initContainers", ())), 0)
 
 
 def _job_name(pod: "Object", settings: Settings) -> tuple[str, str]:
@@ -214,9 +213,7 @@ def _job_name(pod: "Object", settings: Settings) -> tuple[str, str]:
 
 
 def _workload_state(status: "Status") -> _State | None:
-    conditions = {
-        condition["type"]: condition["status"] for condition in status.get("conditions", ())
-    }
+    conditions = conditions_of(status)
     if conditions.get("Finished") == "True":
         return None
     return _State(conditions.get("Admitted") == "True")
@@ -264,23 +261,24 @@ class ServicePods:
     """The pods of services, collected from a stream of all pods; other pods are not kept.
 
     Attributes:
-        found: The pods of services.
+        services: Settings of the services.
+        pods: Their pods.
     """
 
     def __init__(self, services: Services, job_label: str) -> None:
-        self._services = services
+        self.services = services
+        self.pods: list[ServicePod] = []
         self._job_label = job_label
-        self.found: list[ServicePod] = []
 
     def among(self, pods: "Iterable[Object]") -> "Iterator[Object]":
         """Yield ``pods`` unchanged, and collect the pods of services among them."""
         for pod in pods:
-            if (found := self._service_pod(pod)) is not None:
-                self.found.append(found)
+            if (own := self._service_pod(pod)) is not None:
+                self.pods.append(own)
             yield pod
 
     def _service_pod(self, pod: "Object") -> ServicePod | None:
-        metadata, status, own = pod["metadata"], pod.get("status", {}), self._services
+        metadata, status, own = pod["metadata"], pod.get("status", {}), self.services
         labels, namespace = metadata.get("labels", {}), metadata.get("namespace", "")
         job = labels.get(self._job_label)
         if job is None or labels.get(own.server_label) != own.server:
@@ -288,16 +286,16 @@ class ServicePods:
         if namespace not in own.namespaces or labels.get(own.leader_label, "0") != "0":
             return None
         ports = [
-            each for container in pod["spec"]["containers"] for each in container.get("ports", ())
+            port["containerPort"]
+            for container in pod["spec"]["containers"]
+            for port in container.get("ports", ())
+            if port.get("name") == own.port
         ]
-        port = next((each["containerPort"] for each in ports if each.get("name") == own.port), None)
-        if port is None or status.get("phase") in _OVER:
+        if not ports or status.get("phase") in _OVER:
             return None
-        ready = "deletionTimestamp" not in metadata and any(
-            (each["type"], each["status"]) == ("Ready", "True")
-            for each in status.get("conditions", ())
-        )
-        path = f"/api/v1/namespaces/{namespace}/pods/{metadata['name']}:{port}/proxy{own.path}"
+        ready = conditions_of(status).get("Ready") == "True"
+        ready = ready and "deletionTimestamp" not in metadata
+        path = f"/api/v1/namespaces/{namespace}/pods/{metadata['name']}:{ports[0]}/proxy{own.path}"
         return ServicePod(f"{namespace}/{job}", metadata["uid"], path if ready else None)
 
 
@@ -333,7 +331,7 @@ def measure_services(
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         every = [pod for own in asked.values() for pod in own]
         answers = zip(every, pool.map(ask, every), strict=True)
-        readings = {pod.uid: found for pod, found in answers if found is not None}
+        readings = {pod.uid: reading for pod, reading in answers if reading is not None}
     for name, own in asked.items():
         later = {pod.uid: readings[pod.uid] for pod in own if pod.uid in readings}
         weight = len(ready[name]) / max(len(own), 1)
@@ -353,28 +351,28 @@ def _reading(
         return None
 
 
-def _add_traffic(found: Traffic, service: str, weight: float, measures: Measures) -> None:
+def _add_traffic(total: Traffic, service: str, weight: float, measures: Measures) -> None:
     """Add the measures of a service; each pod asked stands for ``weight`` pods.
 
     A service that does not answer adds only its number of pods: zeros would look like an idle
     service.
     """
     key = (SERVICE, service)
-    measures.add("service_replicas", found.replicas * weight, key)
-    if not found.replicas:
+    measures.add("service_replicas", total.replicas * weight, key)
+    if not total.replicas:
         return
     for measure, value in (
-        ("service_waiting", found.waiting),
-        ("service_running", found.running),
-        ("service_prompt_tokens", found.prompt_tokens_per_second),
-        ("service_generated_tokens", found.generated_tokens_per_second),
+        ("service_waiting", total.waiting),
+        ("service_running", total.running),
+        ("service_prompt_tokens", total.prompt_tokens_per_second),
+        ("service_generated_tokens", total.generated_tokens_per_second),
     ):
         if value is not None:
             measures.add(measure, value * weight, key)
     for measure, value in (
-        ("service_cache", found.cache_percent),
-        ("service_first_token_half", found.first_token_half),
-        ("service_first_token_most", found.first_token_most),
+        ("service_cache", total.cache_percent),
+        ("service_first_token_half", total.first_token_half),
+        ("service_first_token_most", total.first_token_most),
     ):
         if value is not None:
             measures.add(measure, value, key)

@@ -106,10 +106,18 @@ class LedgerSettings:
     labels: Sequence[str]
     # Reservation of the nodes of a pool without such a label: id, or ARN of a training plan
     reservations: Mapping[str, str]
-    reserved: Sequence[Mapping[str, Any]]  # Reservations to ask AWS for, each a `Reserved`
+    reserved: Sequence[Reserved]  # Reservations to ask AWS for
     # Labels of pods whose value is their queue, the first one first
     queues: Sequence[str]
-    idle: Mapping[str, Any] | None  # An `IdleSettings`; None: idle jobs are not looked for
+    idle: IdleSettings | None  # None: idle jobs are not looked for
+
+    @classmethod
+    def parse(cls, fields: Mapping[str, Any]) -> "LedgerSettings":
+        """Return the settings in their part of the schedule's input."""
+        rest: dict[str, Any] = {**fields}
+        reserved = [Reserved(**own) for own in rest.pop("reserved")]
+        idle = rest.pop("idle")
+        return cls(reserved=reserved, idle=idle and IdleSettings(**idle), **rest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +162,11 @@ class Settings:
             "topology": Topology,
             "exporters": Exporters,
             "services": Services,
-            "ledger": LedgerSettings,
         }
         fields: dict[str, Any] = {**event}
         for key, kind in parts.items():
             fields[key] = None if event[key] is None else kind(**event[key])
         fields["windows"] = [Window(**window) for window in event["windows"]]
+        ledger = event["ledger"]
+        fields["ledger"] = None if ledger is None else LedgerSettings.parse(ledger)
         return cls(**fields)

@@ -177,7 +177,7 @@ def _ledger(cluster: str, seconds: int) -> AlarmPlan:
 
 
 def _unused_ahead(cluster: str, ledger: LedgerPlan) -> Iterator[AlarmPlan]:
-    for name in (own["pool"] for own in ledger.settings.reserved):
+    for name in (own.pool for own in ledger.settings.reserved):
         yield AlarmPlan(
             name=f"unused-ahead-{name}",
             description=(

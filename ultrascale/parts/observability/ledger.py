@@ -1,7 +1,6 @@
 """The ledger of accelerators that are paid for: its bucket, its rights, what it has to know."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 
 from ultrascale import config
 from ultrascale.catalog import karpenter, object_keys
@@ -45,9 +44,9 @@ def plan_ledger(
         },
         labels=karpenter.RESERVATION_LABELS,
         reservations={own.pool: own.id for own in reserved if own.id},
-        reserved=[asdict(own) for own in reserved],
+        reserved=reserved,
         queues=(names.OWN_QUEUE_LABEL, object_keys.QUEUE_LABEL),
-        idle=None if watched is None else asdict(watched),
+        idle=watched,
     )
     unseen = idle is not None and idle.then == "end" and watched is None
     plans = tuple(own.id for own in reserved if own.purchase == "training-plan")
