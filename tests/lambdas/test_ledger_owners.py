@@ -7,11 +7,14 @@ from typing import Any
 from tests.support.cases import rows
 from tests.support.fleet import node, pod, pool
 from tests.support.ledger_life import EVENT, PLAN
+from tests.support.ledgers import BLOCK, POOL, advanced, reservation
+from ultrascale.lambdas.fleet_metrics.ledger import idle_spend
 from ultrascale.lambdas.fleet_metrics.measures import Measures
 from ultrascale.lambdas.fleet_metrics.nodes import measure_nodes
 from ultrascale.lambdas.fleet_metrics.paid import Paid
 from ultrascale.lambdas.fleet_metrics.pods import measure_pods
 from ultrascale.lambdas.fleet_metrics.settings import Settings
+from ultrascale.lambdas.ledger import DRAIN, HELD, NO_JOB
 
 SETTINGS = Settings.parse(EVENT)
 NOW = datetime(2026, 12, 4, 12, tzinfo=UTC).timestamp()
@@ -113,3 +116,12 @@ def test_an_accelerator_has_its_owner_or_the_first_reason_that_applies(
     found = [(part["n"], part.get("job") or part["reason"]) for part in row["parts"]]
     assert found == expected
     assert sum(n for n, _ in found) == row["accelerators"]
+
+
+def test_what_a_job_holds_without_use_does_not_drain() -> None:
+    assert SETTINGS.ledger is not None
+    paid, now = Paid(SETTINGS.ledger), int(NOW)
+    paid.unused |= {(BLOCK, POOL, HELD): 1, (BLOCK, POOL, NO_JOB): 1}
+    paid.joined[BLOCK] = 2
+    state = advanced(None, [reservation(0, 0, (now - 3_600, now + 60))], now, 60, {})
+    assert dict(idle_spend(paid, state, {POOL: 90.0})) == {HELD: 90, DRAIN: 90}

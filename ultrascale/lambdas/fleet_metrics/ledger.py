@@ -19,7 +19,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from ..forecast import Forecast, bought_ahead, forecast
-from ..ledger import DRAIN, STATE, Fee, ReservationRow, joined, split
+from ..ledger import DRAIN, HELD, STATE, Fee, ReservationRow, joined, split
 from ..ledger_state import State, advance
 from .paid import Paid
 from .settings import LedgerSettings, Reserved
@@ -287,7 +287,8 @@ def idle_spend(paid: Paid, state: State, rates: Mapping[str, float]) -> Iterator
     }
     for (name, pool, reason), nodes in paid.unused.items():
         if pool in rates:
-            yield DRAIN if name in drained else reason, nodes * rates[pool]
+            drains = name in drained and reason != HELD
+            yield DRAIN if drains else reason, nodes * rates[pool]
     for row in reserved:
         row["bought"] -= paid.joined[row["reservation"]]
     for share in split(reserved, state.at, state.at + 1):

@@ -85,18 +85,18 @@ class Paid:
         whole = max(offered, self.settings.accelerators.get(type, 0))
         if not whole:
             return
+        name, known = node["metadata"]["name"], self.settings.reservations
         if self.idle is not None:
-            self.idle.add_node(node["metadata"]["name"], pool, whole)
-        own = self.settings.labels
-        named = next((labels[label] for label in own if label in labels), None)
+            self.idle.add_node(name, pool, whole)
+        named = (labels[label] for label in self.settings.labels if label in labels)
         instance = _INSTANCE.search(node["spec"].get("providerID", ""))
-        self._nodes[node["metadata"]["name"]] = _Node(
+        self._nodes[name] = _Node(
             instance[0] if instance else "",
             type,
             pool,
             zone,
             purchase,
-            intern(self.settings.reservations.get(pool, "") if named is None else named),
+            intern(next(named, known.get(pool, ""))),
             whole,
             whole - offered,
             tuple(reasons),
@@ -129,12 +129,11 @@ class Paid:
 
     def used(self) -> Mapping[str, float]:
         """Return the accelerators in use on the nodes of reservations, by pool."""
-        used: dict[str, float] = {}
+        used: defaultdict[str, float] = defaultdict(float)
         for name, node in self._nodes.items():
             if node.reservation:
                 taken = sum(amount for _, amount in self._used.get(name, ()))
-                own = min(taken, node.accelerators)
-                used[node.pool] = used.get(node.pool, 0) + own
+                used[node.pool] += min(taken, node.accelerators)
         return used
 
     def values(self) -> Iterator[tuple[str, str]]:
@@ -148,12 +147,7 @@ class Paid:
                 if "reason" in part:
                     key = node.reservation, node.pool, part["reason"]
                     self.unused[key] += part["n"] / node.accelerators
-            row = {
-                "kind": "node",
-                "node": name,
-                **node._asdict(),
-                "parts": parts,
-            }
+            row = {"kind": "node", "node": name, **node._asdict(), "parts": parts}
             del row["failed"], row["reasons"]
             yield name, json.dumps(row, separators=(",", ":"))
         for (namespace, job), own in self._waiting.items():
@@ -166,25 +160,22 @@ class Paid:
         self, node: _Node, used: Iterable[tuple[Owner, float]], unused: Collection[str]
     ) -> Iterator[Mapping[str, Any]]:
         left: float = node.accelerators
-        sums: dict[Owner, float] = {}
+        sums: defaultdict[Owner, float] = defaultdict(float)
         for owner, amount in used:
-            sums[owner] = sums.get(owner, 0) + amount
+            sums[owner] += amount
         for owner, amount in sorted(sums.items()):
             # Pods that end may hold more for a moment.
             if taken := _number(min(amount, left)):
                 held = {"reason": HELD} if f"{owner.namespace}/{owner.job}" in unused else {}
                 yield {"n": taken, **owner._asdict(), **held}
             left -= taken
-        failed = 0 if UNHEALTHY in node.reasons or JOINING in node.reasons else node.failed
-        for amount, reasons in (
-            (min(failed, left), (UNHEALTHY,)),
-            (left - min(failed, left), (*node.reasons, self._demand(node.pool))),
-        ):
+        stopped = {UNHEALTHY, JOINING}.intersection(node.reasons)
+        failed = 0 if stopped else min(node.failed, left)
+        demand = JOB_WAITS if node.pool in self._wanted else NO_JOB
+        reason = first_reason((*node.reasons, demand))
+        for amount, why in ((failed, UNHEALTHY), (left - failed, reason)):
             if idle := _number(amount):
-                yield {"n": idle, "state": "idle", "reason": first_reason(reasons)}
-
-    def _demand(self, pool: str) -> str:
-        return JOB_WAITS if pool in self._wanted else NO_JOB
+                yield {"n": idle, "state": "idle", "reason": why}
 
 
 def _number(amount: float) -> float:
