@@ -156,9 +156,10 @@ def test_no_team_pays_for_the_time_before_the_ledger(tmp_path: Path) -> None:
     assert reasons == {"", "not measured"}
 
 
-FEES: dict[str, tuple[dict[int, str], str | None, str | None, dict[int, int]]] = {
+Fees = dict[int | None, str]
+FEES: dict[str, tuple[Fees, str | None, str | None, dict[int, int | None]]] = {
     "the price file": ({}, None, "100.00", {WINDOW[1]: 10000}),
-    "the file before a price file": ({WINDOW[1]: "200"}, None, "100.00", {WINDOW[1]: 20000}),
+    "the file before a price file": ({None: "200"}, None, "100.00", {WINDOW[1]: 20000}),
     "an extension that AWS tells": (
         {},
         "50.5",
@@ -177,6 +178,12 @@ FEES: dict[str, tuple[dict[int, str], str | None, str | None, dict[int, int]]] =
         None,
         {WINDOW[1]: 20000, EXTENDED[1]: 5050},
     ),
+    "the fee of the purchase, with an end that was moved": (
+        {None: "200"},
+        "50.5",
+        None,
+        {WINDOW[1]: 20000, EXTENDED[1]: 5050},
+    ),
 }
 
 
@@ -187,11 +194,34 @@ def test_each_extension_is_a_time_with_a_fee_of_its_own(tmp_path: Path, case: st
     if extension is not None:
         paid = {"usd": extension, "since": WINDOW[1], "until": EXTENDED[1]}
         rows.append(reservation(WINDOW[1], EXTENDED[1], EXTENDED, fees=[paid]))
-    own: dict[int | None, Decimal] = {end: Decimal(usd) for end, usd in stated.items()}
-    opened = ledger(write(tmp_path, rows), price_list(fee=listed), **{POOL.replace("-", "_"): own})
+    fees = {BLOCK: {end: Decimal(usd) for end, usd in stated.items()}}
+    opened = ledger(write(tmp_path, rows), price_list(fee=listed), fees)
 
     # Rows of December, before the extension, are not in the period.
     result = opened.showback(at("2027-01-01"), at("2027-02-01"))
 
+    assert windows_of_block(result) == cents
+
+
+def windows_of_block(result: Showback) -> dict[int, int | None]:
     (bought,) = (each for each in result.bought if each.key.reservation == BLOCK)
-    assert {window.ends: window.cents for window in bought.windows} == cents
+    return {window.ends: window.cents for window in bought.windows}
+
+
+def test_the_block_before_is_not_paid_by_the_fee_of_the_next_one_in_its_pool(
+    tmp_path: Path,
+) -> None:
+    folder, usd = write(tmp_path, [reservation(*WINDOW, WINDOW)]), {None: Decimal(900)}
+
+    # In the file another block has the pool by now, or tags found one in December.
+    for fees in ({"cr-0fffffffffffffff9": usd}, {POOL: usd}):
+        result = ledger(folder, price_list(), fees).showback(at("2027-01-01"), at("2027-02-01"))
+        assert windows_of_block(result) == {WINDOW[1]: None}
+
+
+def test_a_plan_costs_what_sagemaker_says_and_not_the_files_fee_beside_it(tmp_path: Path) -> None:
+    own = {"usd": "300.00", "since": WINDOW[0], "until": WINDOW[1]}
+    rows = [reservation(*WINDOW, WINDOW, purchase="training-plan", fees=[own])]
+    opened = ledger(write(tmp_path, rows), price_list(), {BLOCK: {None: Decimal(299)}})
+
+    assert windows_of_block(opened.showback(*WINDOW)) == {WINDOW[1]: 30000}

@@ -112,14 +112,15 @@ def price_list(fee: str | None = None, **rates: float) -> PriceList:
     return catalog_prices().under(PriceList(own))
 
 
-def ledger(folder: Path, prices: PriceList, **fees: Mapping[int | None, Decimal]) -> Ledger:
-    """Return the ledger in a folder; ``fees`` are the file's, by pool with ``_`` for ``-``."""
+def ledger(
+    folder: Path, prices: PriceList, fees: Mapping[str, Mapping[int | None, Decimal]] | None = None
+) -> Ledger:
+    """Return the ledger in a folder; ``fees`` are the file's, by reservation or pool."""
 
     def no_account() -> Account:
         raise AssertionError("a folder needs no account")
 
-    stated = {name.replace("_", "-"): own for name, own in fees.items()}
-    return Ledger(cluster(), str(folder), no_account, prices, stated, {"a": "4711"}, {})
+    return Ledger(cluster(), str(folder), no_account, prices, fees or {}, {"a": "4711"}, {})
 
 
 def priced(folder: Path, first: str, last: str, prices: PriceList) -> Showback:

@@ -85,7 +85,7 @@ class Ledger(NamedTuple):
     source: str  # A folder, or ``s3://BUCKET/PREFIX``
     account_of: Callable[[], Account]  # Connects to the account of the bucket
     prices: PriceList  # Prices, with fees of reservations
-    # Fees of the file by pool, as US dollars by the end of the time that they pay for
+    # Fees of the file by reservation or pool, as US dollars by the end of the time they pay for
     fees: Mapping[str, Mapping[int | None, Decimal]]
     centers: Mapping[str, str]  # Cost centers by the name of a queue or a team
     kept: dict[date, list[Blob]]  # Files that were read, by day
@@ -192,20 +192,36 @@ class Ledger(NamedTuple):
         if price is not None:
             known[None] = Decimal(str(price.price))
             source = f"{price.source} on {price.valid_on}"
-        ends = {end for _, end in windows}
-        if stated := self.fees.get(key.pool):
-            # The file leads up to the end that it knows; later fees are the ledger's.
-            to, source = max(filter(None, stated)), "the cluster file"
-            ends = {end for end in ends if end > to}
-            fees = [fee for fee in fees if fee["since"] >= to]
+        starts, ends = min(start for start, _ in windows), {end for _, end in windows}
+        stated = self._stated(key, windows)
+        if None in stated and not any(fee["since"] <= starts for fee in fees):
+            # The fee of the purchase; AWS tells those of extensions.
+            known, source = {**known, **stated}, "the cluster file"
+        elif until := [end for end in stated if end is not None]:
+            # The file leads up to the end that it knows; later fees are AWS's.
+            ends = {end for end in ends if end > max(until)}
+            fees = [fee for fee in fees if fee["since"] >= max(until)]
             known = {**stated, **{fee["until"]: Decimal(fee["usd"]) for fee in fees}}
-        starts = min(start for start, _ in windows)
+            source = "the cluster file"
         return Bought(
             key,
             accelerators,
             windows_of(starts, ends, known, {fee["since"] for fee in fees}),
             source,
         )
+
+    def _stated(self, key: Key, windows: Sequence[Sequence[int]]) -> Mapping[int | None, Decimal]:
+        """Return the fees of the file: by the reservation, else by its pool at the same time."""
+        times = [
+            pool.window for pool in self.cluster.pools if pool.pool == key.pool and pool.window
+        ]
+        # Tags may name one reservation after another.
+        is_named = any(
+            low < time.ends.timestamp() and time.starts.timestamp() < high
+            for time in times
+            for low, high in windows
+        )
+        return self.fees.get(key.reservation) or (self.fees.get(key.pool, {}) if is_named else {})
 
 
 class _Measured:
@@ -283,23 +299,28 @@ class _Rates:
 def _fee_words(bought: Bought) -> str:
     known = [window.cents for window in bought.windows]
     if None in known:
-        name = bought.key.reservation
-        return f"no fee of {name}: its lines have hours and no money; write it into purchase.fee"
+        todo = "write it into purchase.fee, or into a price file once the pool has another"
+        return f"no fee of {bought.key.reservation}: its lines have hours and no money; {todo}"
     fee = " + ".join(map(dollars, known))
     return f"{bought.key.reservation}: a fee of {fee}, by {bought.source}"
 
 
 def fees_of(stated: config.Cluster) -> Mapping[str, Mapping[int | None, Decimal]]:
-    """Return the fees of a cluster file by pool, as US dollars by the end of their time."""
-    return {
-        pool.name: {
-            int((fee.until or purchase.ends).timestamp()): Decimal(str(fee.usd))
-            for fee in purchase.fee
-        }
-        for pool in stated.pools
-        if isinstance(purchase := pool.purchase, config.CapacityBlock | config.TrainingPlan)
-        and purchase.fee
-    }
+    """Return the fees of a cluster file by reservation, or by pool where tags name it.
+
+    They are US dollars by the end of their time; None for the purchase of one that AWS may extend.
+    """
+    fees: dict[str, dict[int | None, Decimal]] = {}
+    for pool in stated.pools:
+        purchase = pool.purchase
+        if not isinstance(purchase, config.CapacityBlock | config.TrainingPlan):
+            continue
+        named = purchase.plan if isinstance(purchase, config.TrainingPlan) else purchase.reservation
+        single = len(purchase.fee) == 1 and purchase.fee[0].until is None
+        for fee in purchase.fee:
+            until = None if single else int((fee.until or purchase.ends).timestamp())
+            fees.setdefault(named or pool.name, {})[until] = Decimal(str(fee.usd))
+    return fees
 
 
 def centers_of(stated: config.Cluster) -> Mapping[str, str]:
