@@ -1,5 +1,6 @@
 """The bill: nothing is unexplained in any variant, and each planted fault is the one named."""
 
+import gzip
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import product
@@ -30,6 +31,7 @@ from ultrascale.ledger.bill import read_bill
 from ultrascale.ledger.reconcile import Reconciled, Uses, reconcile
 from ultrascale.ledger.showback import Showback
 
+CLUSTER = "mixed-capacity"
 MONTH = at("2026-12-01"), at("2027-01-01")
 WINDOW = at("2026-12-02T11:30"), at("2026-12-04T11:30")
 FEE, RATE = "5000.00", 60.0
@@ -44,13 +46,19 @@ EMPTY = [line(at("2026-10-15"), "DataTransfer", 1), line(at("2026-11-15"), "Data
 HOURS = lines_of(ROWS, RATE)
 
 
-def held(folder: Path, lines: Sequence[Cur], **own: bool) -> tuple[Showback, Reconciled]:
-    uses = Uses(())
-    prices = price_list(FEE, ec2=RATE)
-    result = ledger(write(folder / "ledger", ROWS), prices).showback(*MONTH, uses.add)
+def held(
+    folder: Path,
+    lines: Sequence[Cur],
+    rows: Sequence[Row] = ROWS,
+    *,
+    fee: str | None = FEE,
+    by_type: Sequence[str] = (),
+) -> tuple[Showback, Reconciled]:
+    uses = Uses(by_type)
+    prices = price_list(fee, ec2=RATE)
+    result = ledger(write(folder / "ledger", rows), prices).showback(*MONTH, uses.add)
     file = bills.write(folder / "cur.csv.gz", [*EMPTY, *lines])
-    bill = read_bill([file], "mixed-capacity", net=own.get("net", False))
-    return result, reconcile(result, uses, bill, {TYPE})
+    return result, reconcile(result, uses, read_bill([file], CLUSTER, {TYPE}, net=False))
 
 
 @pytest.mark.parametrize(
@@ -107,9 +115,9 @@ def test_lines_take_all_of_the_bill_whatever_nodes_did(
         showback = opened.showback(*MONTH, uses.add)
         lines = [line(MONTH[0], "DataTransfer", 1), *lines_of(rows, rate)]
         file = bills.write(folder / "cur.csv", lines)
-        bill = read_bill([file], "mixed-capacity", net=False)
+        bill = read_bill([file], CLUSTER, {TYPE}, net=False)
 
-    result = reconcile(showback, uses, bill, {TYPE})
+    result = reconcile(showback, uses, bill)
 
     whole = sum(each.usd for each in bill.charges)
     assert [each for each in result.differences if each.name != "rounding"] == []
@@ -131,6 +139,11 @@ def _is_seven(each: Cur) -> bool:
 FEE_LINE = fee_line(WINDOW[0], FEE, arn=ARN)
 SEVEN = "i-00000000000000007"
 STRAY = line(at("2026-12-05T11:00"), f"BoxUsage:{TYPE}", 60, resource="i-0123456789abcdef0")
+REFUND = {
+    "line_item_resource_id": SEVEN,
+    "line_item_unblended_cost": "-20",
+    "line_item_line_item_type": "Refund",
+}
 FAULTS: dict[str, tuple[Callable[[], list[Cur]], str, str]] = {
     "a missing hour": (
         lambda: [FEE_LINE, *(each for each in HOURS if not _is_seven(each))],
@@ -172,6 +185,16 @@ FAULTS: dict[str, tuple[Callable[[], list[Cur]], str, str]] = {
         f"another fee than the ledger's: {BLOCK}",
         "100.00",
     ),
+    "a refund of an hour": (
+        lambda: [FEE_LINE, *HOURS, {**STRAY, **REFUND}],
+        f"refund: {SEVEN}",
+        "-20.00",
+    ),
+    "a fee of another type of line": (
+        lambda: [fee_line(WINDOW[0], "5100.00", arn=ARN, item="Upfront"), *HOURS],
+        f"another fee than the ledger's: {BLOCK}",
+        "100.00",
+    ),
     "a fee of another block": (
         lambda: [FEE_LINE, *HOURS, fee_line(at("2026-12-20"), "77.00")],
         f"in the bill, not in the ledger: {TYPE} on 2026-12-20",
@@ -190,6 +213,60 @@ def test_a_planted_fault_is_the_one_that_is_named(tmp_path: Path, fault: str) ->
         (name, usd, True)
     ]
     assert result.share > 0.001
+    # What the ledger does not have is charged to nobody, and what is not billed has no money.
+    paid = sum(line.cents or 0 for line in result.lines if line.basis == "bill")
+    missing, another = fault == "a missing hour", fault == "another rate"
+    assert paid == 31000 - 6000 * missing + 1500 * another
+
+
+def test_a_fee_of_the_month_before_is_no_difference_of_this_one(tmp_path: Path) -> None:
+    before = fee_line(at("2026-11-03"), "77.00", arn=ARN.replace(BLOCK, "cr-0123456789abcdef0"))
+
+    _, result = held(tmp_path, [FEE_LINE, *HOURS, before])
+
+    assert result.differences == ()
+    assert "fee of cr-0123456789abcdef0, 77.00: in no month of the period" in result.remarks
+
+
+def test_a_fee_that_the_ledger_lacks_is_named_by_its_reservation(tmp_path: Path) -> None:
+    _, result = held(tmp_path, [FEE_LINE, *HOURS], fee=None)
+
+    assert [(each.name, each.usd) for each in result.differences] == [
+        (f"no fee in the ledger: {BLOCK}", Decimal("5000.00"))
+    ]
+    assert {line.cents for line in result.lines if line.key.reservation == BLOCK} == {None}
+
+
+def test_an_instance_that_is_in_no_bill_has_hours_and_no_money(tmp_path: Path) -> None:
+    _, result = held(tmp_path, [FEE_LINE])
+
+    assert {line.cents for line in result.lines if not line.key.reservation} == {None}
+    assert {line.basis for line in result.lines if not line.key.reservation} == {"unknown"}
+
+
+@pytest.mark.parametrize("hours", [2, 5])
+def test_nodes_of_hyperpod_are_held_by_type_and_those_of_another_cluster_are_named(
+    tmp_path: Path, hours: int
+) -> None:
+    start, kind = at("2026-12-05T10:00"), f"ml.{TYPE}"
+    own = {**BURST, "type": kind, "pool": "hyperpod", "instance": "i-07"}
+    rows = [node(start, start + 3600, number, [used("b")], **own) for number in (1, 2)]
+    plan = line(start, f"Cluster:{kind}", 0, hours=8)
+    other = line(start, "Cluster:VolumeUsage.gp2", 5)
+
+    _, result = held(
+        tmp_path,
+        [line(start, f"Cluster:{kind}", 60 * hours, hours=hours), plan, other],
+        rows,
+        fee=None,
+        by_type=["hyperpod"],
+    )
+
+    counted = [(each.name, round(each.usd, 2)) for each in result.differences if each.counts]
+    # An hour more may be that in which a node starts.
+    assert counted == ([(f"in the bill, not in the ledger: {kind}", 120)] if hours > 3 else [])
+    paid = {line.key.team: line.cents for line in result.lines if line.key.pool == "hyperpod"}
+    assert paid == {"b": 6000 * min(hours, 3)}
 
 
 def test_hours_of_a_savings_plan_count_at_their_effective_cost(tmp_path: Path) -> None:
@@ -224,12 +301,7 @@ def test_a_reserved_and_idle_hour_is_paid_by_its_own_line_and_boots_by_their_poo
         line(hour, f"BoxUsage:{TYPE}", usd, hours=usd / 60, resource=SEVEN, arn=arn)
         for hour, usd in ((start, 60), (start + 3600, 60), (start + 7200, 3))
     ]
-    uses = Uses(())
-    folder = write(tmp_path / "ledger", rows)
-    showback = ledger(folder, price_list(ec2=RATE)).showback(*MONTH, uses.add)
-    bill = read_bill([bills.write(tmp_path / "cur.csv", lines)], "mixed-capacity", net=False)
-
-    result = reconcile(showback, uses, bill, {TYPE})
+    _, result = held(tmp_path, lines, rows, fee=None)
 
     assert {
         line.key.team or line.key.reason: line.cents for line in result.lines if line.cents
@@ -248,18 +320,21 @@ def test_lines_that_two_files_share_count_once_and_other_clusters_not_at_all(
 ) -> None:
     other = line(at("2026-12-05"), f"BoxUsage:{TYPE}", 60, tags='{"aws:eks:cluster-name": "x"}')
     same = {**STRAY, "identity_line_item_id": "one"}
+    # Ids are unique in a month alone.
+    later = {**same, **line(at("2027-01-05"), f"BoxUsage:{TYPE}", 60, resource=SEVEN)}
     first = bills.write(tmp_path / "a.csv", [same, other])
-    second = bills.write(tmp_path / "b.csv", [same])
+    second = bills.write(tmp_path / "b.csv", [same, {**later, "identity_line_item_id": "one"}])
 
-    bill = read_bill([first, second], "mixed-capacity", net=False)
+    bill = read_bill([first, second], CLUSTER, {TYPE}, net=False)
 
-    assert ([each.resource for each in bill.charges], bill.repeated) == (["i-0123456789abcdef0"], 1)
+    assert [charge.resource for charge in bill.charges] == ["i-0123456789abcdef0", SEVEN]
+    assert bill.repeated == 1
 
 
 def test_net_takes_the_costs_after_discounts(tmp_path: Path) -> None:
-    bill = read_bill([bills.write(tmp_path / "a.csv", [STRAY])], "mixed-capacity", net=True)
+    bill = read_bill([bills.write(tmp_path / "a.csv", [STRAY])], CLUSTER, {TYPE}, net=True)
 
-    assert [each.usd for each in bill.charges] == [Decimal(30)]
+    assert [charge.usd for charge in bill.charges] == [Decimal(30)]
 
 
 def test_what_could_not_be_matched_has_no_amounts_and_no_ids(tmp_path: Path) -> None:
@@ -291,9 +366,17 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda file: bills.write(file, [{**STRAY, "line_item_currency_code": "EUR"}]),
         "in EUR",
     ),
+    "no number": (
+        lambda file: bills.write(file, [{**STRAY, "line_item_unblended_cost": "1,5"}]),
+        "cur.csv:2:1: line_item_unblended_cost: no number, got '1,5'",
+    ),
+    "broken gzip": (
+        lambda file: file.write_bytes(gzip.compress(b"identity_line_item_id" * 9)[:10] + b"x" * 9),
+        "cannot be read",
+    ),
     "cut off": (
         lambda file: bills.write(file, HOURS) and file.write_bytes(file.read_bytes()[:-40]),
-        "to its end",
+        "unexpected end of data",
     ),
     "Parquet": (lambda file: file.write_bytes(b"PAR1...."), "Parquet is not read"),
 }
@@ -307,6 +390,22 @@ def test_a_bill_that_would_give_other_sums_is_refused_with_the_way_out(
     make(tmp_path / "cur.csv")
 
     with pytest.raises(ConfigError) as refusal:
-        read_bill([tmp_path / "cur.csv"], "mixed-capacity", net=False)
+        read_bill([tmp_path / "cur.csv"], CLUSTER, {TYPE}, net=False)
 
     assert words in str(refusal.value)
+
+
+def test_everything_wrong_in_all_bills_is_named_at_once_up_to_a_limit(tmp_path: Path) -> None:
+    euros = [{**each, "line_item_currency_code": "EUR"} for each in HOURS[:40]]
+    files = [
+        bills.write(tmp_path / "a.csv", [{**STRAY, "line_item_usage_start_date": "today"}]),
+        bills.write(tmp_path / "b.csv", euros),
+    ]
+
+    with pytest.raises(ConfigError) as refusal:
+        read_bill(files, CLUSTER, {TYPE}, net=False)
+
+    first, *others = str(refusal.value).splitlines()
+    assert "a.csv:2:1: Invalid isoformat string" in first
+    assert len(others) == 19
+    assert all(f"b.csv:{number}:1: in EUR" in text for number, text in enumerate(others, 2))

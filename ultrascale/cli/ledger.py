@@ -99,14 +99,14 @@ def ledger_command(
     period = read_period(month, starts, ends, options.now())
     if redact and not bills:
         raise UsageError(["--redact: needs --reconcile CUR.csv, whose lines it prints"])
-    bill = None if not bills else read_bill(bills, cluster.name, net=net)
     uses = Uses({pool.pool for pool in cluster.pools if not pool.facts.in_account})
     ledger = open_ledger(file, cluster, source, prices, profile)
-    result = ledger.showback(*period, uses.add if bill is not None else None)
+    result = ledger.showback(*period, uses.add if bills else None)
     held = None
-    if bill is not None:
+    if bills:
         kinds = {name for pool in cluster.pools if pool.accelerator for name in pool.instance_types}
-        held = reconcile(result, uses, bill, kinds | {*result.sizes})
+        kinds |= {name.removeprefix("ml.") for name in result.sizes}
+        held = reconcile(result, uses, read_bill(bills, cluster.name, kinds, net=net))
         result = replace(result, lines=held.lines)
     if redact and held is not None:
         typer.echo("\n".join(held.shapes))

@@ -4,16 +4,19 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from ultrascale.catalog.tables import read_table
 from ultrascale.documents import parse_json
 from ultrascale.errors import ConfigError, Diagnostic, Span
+from ultrascale.lambdas.ledger import day_of
 
 _USD = "USD"
 _HOUR = 3600
@@ -51,89 +54,102 @@ class Charge(NamedTuple):
     in_block: bool  # Whether a block has paid for it
     shape: str  # Its words without ids and amounts, to be shown to others
 
-
-class Bill(NamedTuple):
-    """All lines of several files."""
-
-    charges: Sequence[Charge]  # Lines of accelerators
-    months: frozenset[str]  # Months that have a line
-    outside: Decimal  # Cost of all other lines of the cluster
-    repeated: int  # Lines that were given twice
+    @property
+    def name(self) -> str:
+        """Its resource or reservation; else its type and day."""
+        return self.resource or self.reservation or f"{self.type} on {day_of(self.start)}"
 
 
-def read_bill(files: Sequence[Path], cluster: str, *, net: bool) -> Bill:
-    """Return the lines of a bill, once each.
+class Bill:
+    """The lines of several files, once each.
 
-    Lines whose tags name another cluster are left out; ``net`` takes the costs after discounts.
+    Args:
+        cluster: Name of the cluster; lines whose tags name another one are left out.
+        accelerated: Instance types of the ledger; lines of all others are outside of it.
+        net: Whether to take the costs after discounts.
+    """
+
+    def __init__(self, cluster: str, accelerated: Collection[str], *, net: bool) -> None:
+        self.charges: list[Charge] = []  # Lines of accelerators
+        self.months: set[str] = set()  # Months that have a line
+        self.outside = Decimal()  # Cost of all other lines of the cluster
+        self.repeated = 0  # Lines that were given twice
+        self._cluster, self._accelerated, self._net = cluster, accelerated, net
+        self._seen: set[tuple[str, str]] = set()
+
+    def read(self, file: Path) -> Iterator[Diagnostic]:
+        """Add the lines of a file, and yield its mistakes."""
+        number = 0
+        try:
+            for number, line in _lines(file, net=self._net):
+                try:
+                    self._add(line)
+                except ValueError as error:
+                    yield _mistake(file, number, str(error))
+        except (OSError, EOFError, ValueError, csv.Error, zlib.error) as error:
+            yield _mistake(file, number + 1, f"it cannot be read: {error}")
+
+    def _add(self, line: Mapping[str, str]) -> None:
+        start = line["line_item_usage_start_date"]
+        self.months.add(start[:7])
+        # AWS gives one id to lines of several months.
+        key = line["identity_line_item_id"], start
+        if key in self._seen:
+            self.repeated += 1
+            return
+        self._seen.add(key)
+        # Split rows repeat a part of their parent's cost.
+        if not line.get(_PARENT) and _is_of(self._cluster, line):
+            charge = _charge(line, net=self._net)
+            if charge.use and charge.type in self._accelerated:
+                self.charges.append(charge)
+            else:
+                self.outside += charge.usd
+
+
+def read_bill(
+    files: Sequence[Path], cluster: str, accelerated: Collection[str], *, net: bool
+) -> Bill:
+    """Return the bill in several files, as `Bill` says.
 
     Raises:
-        ConfigError: A file is no such bill; the error names each wrong line, up to a limit.
+        ConfigError: A file is no such bill; the error names the mistakes, up to a limit.
     """
-    mistakes: list[Diagnostic] = []
-    charges: list[Charge] = []
-    seen: set[str] = set()
-    months: set[str] = set()
-    outside, repeated = Decimal(), 0
-    for file in files:
-        for number, line in _lines(file, mistakes, net=net):
-            months.add(line["line_item_usage_start_date"][:7])
-            if (name := line["identity_line_item_id"]) in seen:
-                repeated += 1
-                continue
-            seen.add(name)
-            # Split rows repeat a part of their parent's cost.
-            if line.get(_PARENT) or not _is_of(cluster, line):
-                continue
-            try:
-                charge = _charge(line, net=net)
-            except (ValueError, InvalidOperation) as error:
-                mistakes.append(_mistake(file, number, str(error) or "no number"))
-                continue
-            if charge.use:
-                charges.append(charge)
-            else:
-                outside += charge.usd
-    if mistakes:
-        raise ConfigError(mistakes[:_MOST_MISTAKES])
-    return Bill(charges, frozenset(months), outside, repeated)
+    bill = Bill(cluster, accelerated, net=net)
+    if mistakes := [*islice(chain.from_iterable(map(bill.read, files)), _MOST_MISTAKES)]:
+        raise ConfigError(mistakes)
+    return bill
 
 
-def _lines(
-    file: Path, mistakes: list[Diagnostic], *, net: bool
-) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Yield the lines of a file with their numbers; add what is wrong with it to ``mistakes``."""
-    try:
-        with file.open("rb") as plain:
-            start = plain.read(4)
-            plain.seek(0)
-            if start == _PARQUET:
-                words = "Parquet is not read; `ultrascale ledger FILE --setup` has the query"
-                mistakes.append(_mistake(file, None, f"{words} that writes CSV"))
-                return
-            stream = gzip.GzipFile(fileobj=plain) if start[:2] == _GZIP else plain
-            rows = csv.reader(io.TextIOWrapper(stream, "utf-8-sig", newline=""), strict=True)
-            header = next(rows, list[str]())
-            if missing := _missing(header, net=net):
-                mistakes.append(_mistake(file, 1, f"no CUR 2.0 for this: it lacks {missing}"))
-                return
-            for row in rows:
-                if len(row) != len(header):
-                    words = f"{len(row)} columns of {len(header)}: the file is cut off"
-                    mistakes.append(_mistake(file, rows.line_num, words))
-                    return
-                yield rows.line_num, dict(zip(header, row, strict=True))
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        mistakes.append(_mistake(file, None, f"it cannot be read to its end: {error}"))
+def _lines(file: Path, *, net: bool) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """Yield the lines of a file with their numbers.
+
+    Raises:
+        ValueError: It is no CUR 2.0 as CSV, lacks a column, or is cut off.
+    """
+    with file.open("rb") as plain:
+        start = plain.read(4)
+        plain.seek(0)
+        if start == _PARQUET:
+            todo = "`ultrascale ledger FILE --setup` has the query that writes CSV"
+            raise ValueError(f"Parquet is not read; {todo}")
+        stream = gzip.GzipFile(fileobj=plain) if start[:2] == _GZIP else plain
+        rows = csv.reader(io.TextIOWrapper(stream, "utf-8-sig", newline=""), strict=True)
+        header = next(rows, list[str]())
+        if missing := ", ".join(_missing(header, net=net)):
+            raise ValueError(f"no CUR 2.0 for this: it lacks {missing}")
+        for row in rows:
+            if len(row) != len(header):
+                raise ValueError(f"{len(row)} columns of {len(header)}: the file is cut off")
+            yield rows.line_num, dict(zip(header, row, strict=True))
 
 
-def _missing(header: Sequence[str], *, net: bool) -> str:
+def _missing(header: Sequence[str], *, net: bool) -> Iterable[str]:
     # The columns of Savings Plans and Reserved Instances may be left out where nobody has them.
     wanted = {**terms("column"), terms("item", "net" if net else "use")["Usage"]: ""}
-    return ", ".join(
-        f"{name} ({use} of the export)" if use else name
-        for name, use in wanted.items()
-        if name not in header
-    )
+    for name, property in wanted.items():
+        if name not in header:
+            yield f"{name} ({property} of the export)" if property else name
 
 
 def _is_of(cluster: str, line: Mapping[str, str]) -> bool:
@@ -153,15 +169,14 @@ def _charge(line: Mapping[str, str], *, net: bool) -> Charge:
         ValueError: It is in another currency, of a longer time than an hour, or holds no numbers.
     """
     usage, _, kind = line["line_item_usage_type"].partition(":")
-    item = line["line_item_line_item_type"]
-    cost = terms("item", "net" if net else "use").get(item, "")
-    use = terms("usage").get(usage.rpartition("-")[2], "") if cost else ""
-    # Taxes, credits, and the fees and negations of Savings Plans are in the cost of no usage.
-    if cost and cost not in line:
-        raise ValueError(f"of {item}, whose cost is in {cost}: add it")
-    usd = Decimal(line[cost] or 0) if cost else Decimal()
+    item, costs = line["line_item_line_item_type"], terms("item", "net" if net else "use")
+    use = terms("usage").get(usage.rpartition("-")[2], "")
+    # No page says which type the line of a fee has.
+    if not (cost := costs.get(item, costs["Fee"] if use == "fee" else "")):
+        use = ""
     if line["line_item_currency_code"] not in ("", _USD):
-        raise ValueError(f"in {line['line_item_currency_code']}, where the ledger is in {_USD}")
+        currency = line["line_item_currency_code"]
+        raise ValueError(f"in {currency}, where the ledger is in {_USD}: convert its costs")
     start, end = (_time(line[f"line_item_usage_{edge}_date"]) for edge in ("start", "end"))
     if use in ("instance", "unused") and end - start > _HOUR:
         raise ValueError("of daily or monthly grain: set TIME_GRANULARITY of the export to HOURLY")
@@ -176,8 +191,8 @@ def _charge(line: Mapping[str, str], *, net: bool) -> Charge:
         reservation,
         kind.removeprefix("ml."),
         start,
-        Decimal(line["line_item_usage_amount"] or 0),
-        usd,
+        _number(line, "line_item_usage_amount"),
+        _number(line, cost) if cost else Decimal(),
         item,
         operation.endswith(":CB")
         or "Block" in line.get("capacity_reservation_capacity_reservation_type", ""),
@@ -186,11 +201,21 @@ def _charge(line: Mapping[str, str], *, net: bool) -> Charge:
     )
 
 
+def _number(line: Mapping[str, str], column: str) -> Decimal:
+    if column not in line:
+        raise ValueError(
+            f"of {line['line_item_line_item_type']}, whose cost is in {column}: add it"
+        )
+    try:
+        return Decimal(line[column] or 0)
+    except InvalidOperation:
+        raise ValueError(f"{column}: no number, got {line[column]!r}") from None
+
+
 def _time(text: str) -> int:
     moment = datetime.fromisoformat(text)
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
-def _mistake(file: Path, line: int | None, words: str) -> Diagnostic:
-    span = None if line is None else Span(line=line, column=1)
-    return Diagnostic(message=words, file=str(file), span=span, code="bill")
+def _mistake(file: Path, line: int, words: str) -> Diagnostic:
+    return Diagnostic(message=words, file=str(file), span=Span(line=line, column=1), code="bill")

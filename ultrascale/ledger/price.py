@@ -115,7 +115,7 @@ def windows_of(
 
 def shared(cents: int, weights: Mapping[Key, int]) -> Mapping[Key, int]:
     """Return ``cents`` in proportion to ``weights``, by largest remainder."""
-    total = sum(weights.values())
+    total = sum(weights.values()) or 1
     parts = {key: divmod(cents * weight, total) for key, weight in weights.items()}
     rest = cents - sum(whole for whole, _ in parts.values())
     raised = frozenset(sorted(parts, key=lambda key: (-parts[key][1], key))[:rest])

@@ -1,7 +1,7 @@
 """Differences between the ledger and AWS's bill, each with its name, and the bill's amounts."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ from ultrascale.plan.needs.pools import PAID_BEFORE
 _HOUR = 3600
 _EXACT = 10**10
 _AHEAD = int(LONGEST_AHEAD.total_seconds())
-_Hour = tuple[str, int]
+_NOT_IN_LEDGER, _NOT_IN_BILL = "in the bill, not in the ledger", "in the ledger, not in the bill"
+_Weights = Mapping[Key, float]
 
 
 class Difference(NamedTuple):
@@ -48,7 +49,7 @@ class Uses:
     """
 
     def __init__(self, by_type: Collection[str]) -> None:
-        self.hours: dict[_Hour, dict[Key, float]] = defaultdict(dict)
+        self.hours: dict[tuple[str, int], dict[Key, float]] = defaultdict(dict)
         self._by_type = by_type
 
     def add(self, key: Key, share: Share) -> None:
@@ -60,16 +61,12 @@ class Uses:
             resource = f"ml.{key.type.removeprefix('ml.')}"
         for hour in range(share.start - share.start % _HOUR, share.end, _HOUR):
             seconds = min(share.end, hour + _HOUR) - max(share.start, hour)
-            own = self.hours[resource, hour]
-            own[key] = own.get(key, 0) + seconds * share.n
+            weights = self.hours[resource, hour]
+            weights[key] = weights.get(key, 0) + seconds * share.n
 
 
-def reconcile(
-    showback: Showback, uses: Uses, bill: Bill, accelerated: Collection[str]
-) -> Reconciled:
+def reconcile(showback: Showback, uses: Uses, bill: Bill) -> Reconciled:
     """Hold a priced ledger against a bill of the same months.
-
-    ``accelerated`` are the instance types of the ledger; all others are outside of it.
 
     Raises:
         QuestionError: The bill lacks a month of the period.
@@ -77,194 +74,192 @@ def reconcile(
     days = range(showback.starts, showback.ends, DAY)
     if lacking := sorted({day_of(at)[:7] for at in days} - bill.months):
         raise QuestionError([f"--reconcile: no line of {', '.join(lacking)}; add its bill"])
-    own = [each for each in bill.charges if each.type in accelerated]
-    rated, blocks = _by_hour(showback, own)
-    spent, held = _held(showback, uses, rated)
-    lines = _billed(showback.lines, spent)
-    billed = sum((each.usd for charges in rated.values() for each in charges), Decimal())
+    held = _Held(showback, uses)
+    held.add_fees(
+        [charge for charge in bill.charges if charge.use == "fee" and charge.usd > 0], bill.months
+    )
+    rated: dict[tuple[str, int], list[Charge]] = defaultdict(list)
+    prepaid = {bought.key.reservation for bought in showback.bought}
+    blocks = Decimal()
+    for charge in bill.charges:
+        if not showback.starts <= charge.start < showback.ends:
+            continue
+        if charge.usd < 0:
+            held.add(f"refund: {charge.name}", charge.usd, charges=[charge])
+        elif charge.in_block or charge.reservation in prepaid:
+            blocks += charge.usd if charge.use != "fee" else 0
+        elif charge.use in ("instance", "unused") or (charge.use == "type" and charge.usd):
+            rated[charge.resource, charge.start - charge.start % _HOUR].append(charge)
+    before = sum(held.sums.values())
+    for resource, hour in sorted({*rated, *uses.hours}):
+        held.add_hour(resource, hour, rated.get((resource, hour), ()))
     estimated = Decimal(sum(line.cents or 0 for line in showback.lines if line.basis == "estimate"))
-    rest = billed - estimated / 100 - sum(each.usd for each in held)
+    rest = sum(map(_sum, rated.values())) - estimated / 100 - (sum(held.sums.values()) - before)
     small = abs(rest) <= len(showback.lines) / Decimal(100)
-    fees, remarks, left = _fees(showback, [each for each in own if each.use == "fee"], bill.months)
-    sums: dict[tuple[str, bool], Decimal] = defaultdict(Decimal)
-    for each in (*fees, *held, Difference("rounding" if small else "unexplained", rest, not small)):
-        sums[each.name, each.counts] += each.usd
-    named = [Difference(name, usd, counts) for (name, counts), usd in sums.items() if round(usd, 2)]
-    known = {resource for resource, _ in uses.hours}
-    strange = [
-        each for (name, _), charges in rated.items() if name not in known for each in charges
+    held.add("rounding" if small else "unexplained", rest, counts=not small)
+    differences = [
+        Difference(name, usd, counts)
+        for (name, counts), usd in sorted(held.sums.items(), key=lambda item: -abs(item[1]))
+        if round(usd, 2)
     ]
-    outside = bill.outside + sum(each.usd for each in bill.charges if each.type not in accelerated)
-    remarks.append(f"outside the ledger, such as CPU nodes and storage: {outside:,.2f}")
+    remarks = [f"outside the ledger, such as CPU nodes and storage: {bill.outside:,.2f}"]
     if blocks:
         words = "of an operating system, or the fee amortized: not added"
         remarks.append(f"hours in blocks carry {blocks:,.2f}, {words}")
     if bill.repeated:
         remarks.append(f"lines that were given twice count once: {bill.repeated:,}")
+    lines = _billed(showback.lines, held.spent)
     whole = Decimal(max(sum(line.cents or 0 for line in lines), 1)) / 100
     return Reconciled(
         lines=tuple(lines),
-        differences=tuple(sorted(named, key=lambda each: (-abs(each.usd), each.name))),
-        remarks=tuple(remarks),
-        share=float(sum(abs(each.usd) for each in named if each.counts) / whole),
-        shapes=tuple(sorted({charge.shape for charge in (*strange, *left)})),
+        differences=tuple(differences),
+        remarks=(*held.remarks, *remarks),
+        share=float(sum(abs(usd) for _, usd, counts in differences if counts) / whole),
+        shapes=tuple(sorted(held.shapes)),
     )
 
 
-def _by_hour(
-    showback: Showback, charges: Iterable[Charge]
-) -> tuple[Mapping[_Hour, Sequence[Charge]], Decimal]:
-    """Return charges of the period by resource and hour, and the cost of hours in blocks."""
-    rated: dict[_Hour, list[Charge]] = defaultdict(list)
-    blocks = Decimal()
-    prepaid = {each.key.reservation for each in showback.bought}
-    for charge in charges:
-        if charge.use == "fee" or not showback.starts <= charge.start < showback.ends:
-            continue
-        if charge.in_block or charge.reservation in prepaid:
-            blocks += charge.usd
-        elif charge.use != "none":
-            rated[charge.resource, charge.start - charge.start % _HOUR].append(charge)
-    return rated, blocks
+class _Held:
+    """Differences by name, and the bill's cost of each line."""
 
+    def __init__(self, showback: Showback, uses: Uses) -> None:
+        self.sums: dict[tuple[str, bool], Decimal] = defaultdict(Decimal)
+        self.spent: dict[Key, Decimal] = defaultdict(Decimal)
+        self.remarks: list[str] = []
+        self.shapes: set[str] = set()
+        self._showback, self._hours = showback, uses.hours
 
-def _held(
-    showback: Showback, uses: Uses, rated: Mapping[_Hour, Sequence[Charge]]
-) -> tuple[Mapping[Key, Decimal], Sequence[Difference]]:
-    """Return the bill's cost of each line, and the differences of each resource and hour."""
-    spent: dict[Key, Decimal] = defaultdict(Decimal)
-    differences: list[Difference] = []
-    for resource, hour in sorted({*rated, *uses.hours}):
-        charges, use = rated.get((resource, hour), ()), uses.hours.get((resource, hour))
-        usd = sum((charge.usd for charge in charges), Decimal())
+    def add(
+        self, name: str, usd: Decimal, charges: Iterable[Charge] = (), *, counts: bool = True
+    ) -> None:
+        """Add a difference, with the lines that have no match.
+
+        ``counts`` says whether it counts against the tolerance.
+        """
+        self.sums[name, counts] += usd
+        self.shapes.update(charge.shape for charge in charges)
+
+    def add_hour(self, resource: str, hour: int, charges: Sequence[Charge]) -> None:
+        """Add one resource in one hour: its differences are bill less estimate."""
+        use = self._hours.get((resource, hour), {})
         # An instance starts minutes before its node joins, and ends after it.
-        own = charges[0].reservation if charges else ""
-        beside = ((own, hour), (resource, hour + _HOUR), (resource, hour - _HOUR))
-        weights = use or next(filter(None, map(uses.hours.get, beside)), None)
+        paid_by = charges[0].reservation if charges else ""
+        beside = (paid_by, hour), (resource, hour + _HOUR), (resource, hour - _HOUR)
+        weights = use or next(filter(None, map(self._hours.get, beside)), None)
         if weights is None:
-            differences.append(Difference(f"in the bill, not in the ledger: {resource}", usd, True))
-            continue
-        if not charges:
+            self.add(f"{_NOT_IN_LEDGER}: {resource}", _sum(charges), charges)
+        elif charges:
+            self._spread(resource, charges, use, weights)
+        else:
             gap = all(key.reason == NOT_MEASURED for key in weights)
-            name = NOT_MEASURED if gap else f"in the ledger, not in the bill: {resource}"
-            differences.append(Difference(name, -_estimate(showback, weights), not gap))
-            continue
+            name = NOT_MEASURED if gap else f"{_NOT_IN_BILL}: {resource}"
+            self.add(name, -self._estimate(weights), counts=not gap)
+
+    def _spread(
+        self, resource: str, charges: Sequence[Charge], use: _Weights, weights: _Weights
+    ) -> None:
+        """Give the cost of one resource in one hour to lines by their weights."""
+        key = next(iter(weights))
+        measured = Decimal(sum(use.values())) / Decimal(self._showback.sizes[key.type] * _HOUR)
+        usd, hours = _sum(charges), sum((charge.hours for charge in charges), Decimal())
+        single = resource.startswith("i-")
+        # Nodes of a type run for some time before they join; more than an hour is another's.
+        if hours > (most := Decimal(1) if single else measured + 1):
+            extra = usd * (hours - most) / hours
+            self.add(f"{'billed twice' if single else _NOT_IN_LEDGER}: {resource}", extra)
+            usd, hours = usd - extra, most
         for key, weight in weights.items():
-            spent[key] += usd * Decimal(weight) / Decimal(sum(weights.values()))
-        differences += _hour_differences(showback, resource, charges, use or {}, weights)
-    return spent, differences
+            self.spent[key] += usd * Decimal(weight) / Decimal(sum(weights.values()))
+        price = self._showback.rates.get((key.purchase, key.type))
+        if price is None:
+            name = f"without a price in the ledger: {key.type}, {key.purchase}"
+            self.add(name, usd, counts=False)
+            return
+        rate = Decimal(str(price.price))
+        plain = key.purchase != "spot" and all(charge.item == "Usage" for charge in charges)
+        name = "rate" if plain else "rate of Spot, Savings Plans or Reserved Instances"
+        self.add(f"{name}: {key.type}, {key.purchase}", usd - rate * hours, counts=plain)
+        slack = Decimal(2 * self._showback.every) / _HOUR * max(measured, 1)
+        late = measured - hours > slack and not resource.startswith("cr-")
+        name = f"{_NOT_IN_BILL}: {resource}" if late else "time between two measurements"
+        self.add(name, rate * hours - self._estimate(use), counts=late)
+
+    def _estimate(self, weights: _Weights) -> Decimal:
+        rates, sizes = self._showback.rates, self._showback.sizes
+        return sum(
+            (
+                Decimal(str(price.price)) * Decimal(weight) / Decimal(sizes[key.type] * _HOUR)
+                for key, weight in weights.items()
+                if (price := rates.get((key.purchase, key.type))) is not None
+            ),
+            Decimal(),
+        )
+
+    def add_fees(self, charges: list[Charge], months: Collection[str]) -> None:
+        """Add the differences of fees, with sentences on their matches."""
+        windows = [(own.key, window) for own in self._showback.bought for window in own.windows]
+        # A line of another amount may be that of a fee that the ledger lacks.
+        for key, window in sorted(windows, key=lambda pair: pair[1].cents is None):
+            name, dates = key.reservation, _months(window)
+            charge, way = _match(key, window, charges)
+            fee = Decimal(window.cents or 0) / 100
+            if charge is not None:
+                charges.remove(charge)
+                self.remarks.append(f"fee of {name}: matched by {way}")
+                label = "another fee than the ledger's" if fee else "no fee in the ledger"
+                self.add(f"{label}: {name}", charge.usd - fee)
+            elif dates <= {*months}:
+                self.add(f"{_NOT_IN_BILL}: fee of {name}", -fee)
+            elif dates & {*months} and fee:
+                lacking = ", ".join(sorted(dates - {*months}))
+                self.remarks.append(f"fee of {name}: not in these bills; it may stand in {lacking}")
+        known = {key.reservation for key, _ in windows}
+        for charge in charges:
+            if charge.reservation in known:
+                self.add(f"billed twice: {charge.name}", charge.usd, [charge])
+            elif self._showback.starts <= charge.start < self._showback.ends:
+                self.add(f"{_NOT_IN_LEDGER}: {charge.name}", charge.usd, [charge])
+            else:
+                words = f"fee of {charge.name}, {charge.usd:,.2f}: in no month of the period"
+                self.remarks.append(words)
 
 
-def _estimate(showback: Showback, use: Mapping[Key, float]) -> Decimal:
-    return sum(
-        (
-            Decimal(str(price.price)) * Decimal(weight) / Decimal(showback.sizes[key.type] * _HOUR)
-            for key, weight in use.items()
-            if (price := showback.rates.get((key.purchase, key.type))) is not None
-        ),
-        Decimal(),
-    )
-
-
-def _hour_differences(
-    showback: Showback,
-    resource: str,
-    charges: Sequence[Charge],
-    use: Mapping[Key, float],
-    weights: Mapping[Key, float],
-) -> Iterator[Difference]:
-    """Yield the differences of one resource in one hour: they add up to bill less estimate."""
-    key = next(iter(weights))
-    usd = sum((each.usd for each in charges), Decimal())
-    hours = sum((each.hours for each in charges), Decimal())
-    price = showback.rates.get((key.purchase, key.type))
-    if price is None:
-        yield Difference(f"without a price in the ledger: {key.type}, {key.purchase}", usd, False)
-        return
-    rate = Decimal(str(price.price))
-    if resource.startswith("i-") and hours > 1:
-        twice = usd * (hours - 1) / hours
-        yield Difference(f"billed twice: {resource}", twice, True)
-        usd, hours = usd - twice, Decimal(1)
-    plain = key.purchase != "spot" and all(each.item == "Usage" for each in charges)
-    name = "rate" if plain else "rate of Spot, Savings Plans or Reserved Instances"
-    yield Difference(f"{name}: {key.type}, {key.purchase}", usd - rate * hours, plain)
-    measured = Decimal(sum(use.values())) / Decimal(showback.sizes[key.type] * _HOUR)
-    late = measured - hours > Decimal(2 * showback.every) / _HOUR and resource.startswith("i-")
-    name = (
-        f"in the ledger, not in the bill: {resource}" if late else "time between two measurements"
-    )
-    yield Difference(name, rate * hours - _estimate(showback, use), late)
+def _sum(charges: Iterable[Charge]) -> Decimal:
+    return sum((charge.usd for charge in charges), Decimal())
 
 
 def _billed(lines: Iterable[Line], spent: Mapping[Key, Decimal]) -> Sequence[Line]:
-    """Return the lines, those with a rate at the bill's amounts."""
-    weights = {key: int(usd * _EXACT) for key, usd in spent.items() if usd > 0}
+    """Return the lines, those with a rate at the bill's amounts; without one they have no money."""
+    weights = {key: int(usd * _EXACT) for key, usd in spent.items()}
     # The bill has ten places; shares of it have more, and may fall below half a cent.
     cents = shared(round(round(sum(spent.values()), 10) * 100), weights)
     return [
         line
         if line.key.purchase in PAID_BEFORE
-        else replace(line, cents=cents.get(line.key, 0), basis="bill")
+        else replace(
+            line,
+            cents=cents.get(line.key),
+            basis="bill" if line.key in cents else "unknown",
+        )
         for line in lines
     ]
 
 
-# --- Fees of blocks -------------------------------------------------------------------------------
-
-
-def _fees(
-    showback: Showback, charges: Sequence[Charge], months: Collection[str]
-) -> tuple[Sequence[Difference], list[str], Sequence[Charge]]:
-    """Return differences of fees, sentences on matches, and lines without a match."""
-    left, differences, remarks = [*charges], list[Difference](), list[str]()
-    for bought in showback.bought:
-        name = bought.key.reservation
-        for window in bought.windows:
-            if window.cents is None or not (possible := _months(window) & {*months}):
-                continue
-            charge, way = _match(name, bought.key.type, window, left)
-            fee = Decimal(window.cents) / 100
-            if charge is not None:
-                left.remove(charge)
-                remarks.append(f"fee of {name}: matched by {way}")
-                exact = round(charge.usd * 100) == window.cents
-                label = "rounding" if exact else f"another fee than the ledger's: {name}"
-                differences.append(Difference(label, charge.usd - fee, not exact))
-            elif possible == _months(window):
-                differences.append(
-                    Difference(f"in the ledger, not in the bill: fee of {name}", -fee, True)
-                )
-            else:
-                lacking = ", ".join(sorted(_months(window) - possible))
-                remarks.append(f"fee of {name}: not in these bills; it may stand in {lacking}")
-    known = {each.key.reservation for each in showback.bought}
-    for charge in left:
-        name = charge.reservation or f"{charge.type} on {day_of(charge.start)}"
-        word = "billed twice" if charge.reservation in known else "in the bill, not in the ledger"
-        word = "refund" if charge.usd < 0 else word
-        differences.append(Difference(f"{word}: {name}", charge.usd, True))
-    return differences, remarks, left
-
-
-def _match(
-    name: str, kind: str, window: Window, charges: Iterable[Charge]
-) -> tuple[Charge | None, str]:
+def _match(key: Key, window: Window, charges: Iterable[Charge]) -> tuple[Charge | None, str]:
     """Return the line of a window's fee, and the way it was recognized."""
-    paid = [charge for charge in charges if charge.usd > 0]
-    own = [charge for charge in paid if charge.reservation == name]
+    named = [charge for charge in charges if charge.reservation == key.reservation]
     others = [
         charge
-        for charge in paid
+        for charge in charges
         if not charge.reservation
-        and charge.type == kind
+        and charge.type == key.type
         and window.starts - _AHEAD <= charge.start < window.starts + DAY
     ]
-    for lines, way in ((own, "its ARN"), (others, "usage type, day and amount")):
+    for lines, way in ((named, "its ARN"), (others, "usage type, day and amount")):
         for charge in lines:
             if round(charge.usd * 100) == window.cents:
                 return charge, way
-    return (own[0], "its ARN") if own else (None, "")
+    return (named[0], "its ARN") if named else (None, "")
 
 
 def _months(window: Window) -> set[str]:
