@@ -36,10 +36,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def shown(ultrascale: Ultrascale, folder: Path, *words: str, status: int = 0) -> str:
+    """Return what is printed: without an error, where a form for programs is asked, on stdout."""
     own = ("--source", str(folder), "--prices", str(folder / "prices.csv"))
     answer = ultrascale("ledger", FILE, *own, *words)
     assert answer.returncode == status, answer.stderr
-    return answer.stdout + answer.stderr
+    return answer.stdout + ("" if {"--csv", "--json"} & {*words} else answer.stderr)
 
 
 def test_each_team_sees_its_hours_and_money_and_finance_what_was_used_before(
@@ -80,7 +81,13 @@ def test_the_finest_lines_add_up_over_both_months_to_the_fee(
         (("--from", "yesterday"), 64, "--from: no time"),
         (("--source", "/nowhere"), 64, "there is no folder /nowhere"),
         (("--redact",), 64, "needs --reconcile"),
-        (("--from", "2026-10-28", "--until", "2026-11-03"), 0, "without a file: 2026-10-28"),
+        (("--from", "2026-10-02T11:30", "--reconcile", "cur.csv"), 64, "bill has whole hours"),
+        (
+            ("--from", "2026-10-26", "--until", "2026-11-04"),
+            0,
+            "not measured: 0.00 % of the node-hours, 44.44 % of the time\n"
+            "days without a file: 2026-10-26 to 2026-10-28, 2026-11-03\n",
+        ),
     ],
 )
 def test_a_wrong_option_or_a_day_without_a_file_is_named(
@@ -133,10 +140,23 @@ def test_a_bill_beyond_the_tolerance_ends_with_status_3(
     text = shown(ultrascale, folder, *month, str(bad), status=3)
     assert "99.00: in the bill, not in the ledger: i-0123456789abcdef0" in text
     shown(ultrascale, folder, *month, str(bad), "--tolerance", "5")
+    table = ultrascale("ledger", FILE, "--source", folder, "--csv", *month, bad)
+    assert table.stdout.startswith("reservation,purchase,pool,")
+    assert "beyond the tolerance of 0.5 %" in table.stderr
     both = ("--from", "2026-10-01", "--until", "2026-11-09", "--reconcile", str(good))
     assert "no line of 2026-11" in shown(ultrascale, folder, *both, status=1)
     shapes = shown(ultrascale, folder, *month, str(bad), "--redact", status=3)
     assert shapes == f"Usage,USE2-BoxUsage:{TYPE},,i-X,reservation empty\n"
+
+
+def test_a_month_without_a_line_has_a_header_and_says_why_it_is_empty(
+    ultrascale: Ultrascale, folder: Path
+) -> None:
+    answer = ultrascale("ledger", FILE, "--source", folder, "--month", "2026-09", "--csv")
+
+    columns = "reservation,purchase,pool,type,reason,namespace,team,queue,job,"
+    assert answer.stdout == f"{columns}cost_center,node_hours,usd,basis\n"
+    assert "days without a file: 2026-09-01 to 2026-09-30" in answer.stderr
 
 
 def test_the_setup_names_the_cluster_its_reservations_and_all_columns(
@@ -145,7 +165,8 @@ def test_the_setup_names_the_cluster_its_reservations_and_all_columns(
     text = shown(ultrascale, folder, "--setup", "--net")
 
     assert f"{bills.CR_ARN} LIKE '%{BLOCK}'" in text
-    assert "resource_tags['aws_eks_cluster_name'] = 'mixed-capacity'" in text
+    assert f"{bills.CR_ARN} LIKE '%RESERVATION-OF-gpu-reserved-odcr'" in text
+    assert "element_at(resource_tags, 'aws_eks_cluster_name') = 'mixed-capacity'" in text
     assert "line_item_net_unblended_cost" in text
     assert "${day}" in text
 
@@ -170,7 +191,7 @@ def test_the_report_draws_who_used_the_days_before_with_the_sums_of_the_ledger(
 
 
 def test_the_ledger_of_the_stack_is_read_where_no_folder_is_named(
-    ultrascale: Ultrascale, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ultrascale: Ultrascale, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {str(file.relative_to(folder)): file.read_bytes() for file in folder.glob("ledger/*/*")}
     stack = {"StackName": "s", "StackStatus": "CREATE_COMPLETE", "CreationTime": 0}
@@ -199,6 +220,13 @@ def test_the_ledger_of_the_stack_is_read_where_no_folder_is_named(
     assert of_stack.stdout == ultrascale(*own, "--source", str(folder)).stdout
     assert {each["Bucket"] for each in aws.parameters("s3:GetObject")} == {"the-ledger"}
     assert len(aws.parameters("s3:GetObject")) == 3, "files of November are not read"
+    file = tmp_path / "elsewhere.yaml"
+    file.write_text(FILE.read_text().replace("region:", "account: '999988887777'\nregion:", 1))
+    theirs = ("ledger", file, *own[2:])
+    assert "the cluster file names account 999988887777" in ultrascale(*theirs).stderr
+    # Finance reads the bucket with a role of its own account.
+    read_by_name = ultrascale(*theirs, "--source", "s3://the-ledger/ledger")
+    assert read_by_name.stdout == of_stack.stdout
     absent = Refusal("ValidationError", "does not exist")
     aws.answers = {**aws.answers, "cloudformation:DescribeStacks": absent}
     nothing = ultrascale(*own)

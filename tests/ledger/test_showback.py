@@ -26,7 +26,7 @@ from tests.support.ledgers import (
 )
 from ultrascale.lambdas.ledger import Row
 from ultrascale.ledger.price import grouped
-from ultrascale.ledger.showback import Showback, groupings
+from ultrascale.ledger.showback import Showback, groupings, price_words
 
 WINDOW = at("2026-12-29T11:30"), at("2027-01-03T11:30")
 EXTENDED = WINDOW[0], at("2027-01-05T11:30")
@@ -136,11 +136,13 @@ def test_rates_are_estimates_for_the_time_of_nodes_and_a_reservation_counts_whol
 def test_a_fee_that_nobody_states_gives_hours_and_no_money(tmp_path: Path) -> None:
     folder = write(tmp_path, [reservation(*WINDOW, WINDOW), node(*WINDOW, 1, [used("a")])])
 
-    result = priced(folder, "2026-12-01", "2027-01-01", price_list())
+    result = priced(folder, "2026-12-20", "2027-01-01", price_list())
 
     own = [line for line in result.lines if line.key.reservation == BLOCK]
     assert {line.cents for line in own} == {None}
-    assert f"no fee of {BLOCK}: its lines have hours and no money" in " ".join(result.prices)
+    words = " ".join(price_words(result))
+    assert f"no fee of {BLOCK}: its lines have hours and no money" in words
+    assert "cr-0bbbbbbbbbbbbbbb2" not in words, "a block of the file that is not of the period"
     assert not result.prepaid
 
 

@@ -3,9 +3,10 @@
 import csv
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -35,6 +36,8 @@ Source = Annotated[
     ),
 ]
 _HOUR = 3600
+# Columns of a line beside its key.
+_PRICED = ("cost_center", "node_hours", "usd", "basis")
 
 
 def ledger_command(
@@ -99,6 +102,8 @@ def ledger_command(
     period = read_period(month, starts, ends, options.now())
     if redact and not bills:
         raise UsageError(["--redact: needs --reconcile CUR.csv, whose lines it prints"])
+    if bills and any(at % _HOUR for at in period):
+        raise UsageError(["--reconcile: the bill has whole hours; name them by --from and --until"])
     uses = Uses({pool.pool for pool in cluster.pools if not pool.facts.in_account})
     ledger = open_ledger(file, cluster, source, prices, profile)
     result = ledger.showback(*period, uses.add if bills else None)
@@ -110,14 +115,11 @@ def ledger_command(
         result = replace(result, lines=held.lines)
     if redact and held is not None:
         typer.echo("\n".join(held.shapes))
-    elif as_csv:
-        _print_csv(result)
-    elif as_json:
-        typer.echo(json.dumps(_document(result, held, by), indent=2, default=str))
     else:
-        _print(result, by)
-        if held is not None:
-            _print_bill(held, tolerance)
+        _print(result, held, by, "csv" if as_csv else "json" if as_json else "table")
+        verdict = () if held is None else _bill_notes(held, tolerance)
+        notes = () if as_json else _notes(result)
+        say("\n".join((*notes, *verdict)), err=as_csv or as_json)
     if held is not None and held.share * 100 > tolerance:
         raise typer.Exit(FAILED)
 
@@ -172,8 +174,11 @@ def open_ledger(
     from ultrascale.ledger.showback import Ledger, centers_of, fees_of
     from ultrascale.plan.stacks import stack_of
 
+    # Readers of a bucket may be of another account.
+    owner = cluster.account if source is None else None
+
     def account_of() -> Account:
-        return connect_to_owner(cluster.region, cluster.account, profile)
+        return connect_to_owner(cluster.region, owner, profile)
 
     if source is None:
         stack = stack_of(cluster.name, "observability")
@@ -190,16 +195,17 @@ def open_ledger(
 def _setup(cluster: "ClusterPlan", *, net: bool) -> str:
     from ultrascale.ledger.bill import ARN, terms
 
-    ids = [
-        pool.reservation.id for pool in cluster.pools if pool.reservation and pool.reservation.id
-    ]
+    ids = {
+        pool.reservation.id or f"RESERVATION-OF-{pool.pool}": None
+        for pool in cluster.pools
+        if pool.reservation
+    }
     costs = terms("item", "net" if net else "use").values()
     text = files("ultrascale.ledger").joinpath("setup.txt").read_text(encoding="utf-8")
     return Template(text).substitute(
         cluster=cluster.name,
         columns=", ".join(dict.fromkeys((*terms("column"), *costs))),
-        reservations="\n    OR ".join(f"{ARN} LIKE '%{name}'" for name in dict.fromkeys(ids))
-        or "FALSE",
+        reservations="\n    OR ".join(f"{ARN} LIKE '%{name}'" for name in ids) or "FALSE",
     )
 
 
@@ -210,35 +216,66 @@ def _hours(line: "Line | Group") -> float:
     return round(float(line.node_seconds) / _HOUR, 4)
 
 
-def _print(result: "Showback", by: str) -> None:
+def _print(
+    result: "Showback",
+    held: "Reconciled | None",
+    by: str,
+    form: Literal["csv", "json", "table"],
+) -> None:
     from rich.box import SIMPLE
 
     from ultrascale.cli.screen import Table, screen
-    from ultrascale.ledger.price import dollars, grouped
+    from ultrascale.ledger.price import Key, dollars, grouped
+    from ultrascale.ledger.showback import groupings
 
+    if form == "csv":
+        rows = csv.DictWriter(sys.stdout, [*Key._fields, *_PRICED], lineterminator="\n")
+        rows.writeheader()
+        rows.writerows(_rows(result))
+        return
+    groups = grouped(result.lines, groupings(result.centers)[by])
+    if form == "json":
+        document = {"by": by, "groups": _groups(groups), **_document(result, held)}
+        typer.echo(json.dumps(document, indent=2, default=str))
+        return
     table = Table(by, box=SIMPLE)
     for name in ("node-hours", "USD", "estimate", "share"):
         table.add_column(name, justify="right")
-    groups = grouped(result.lines, result.groupings[by])
     for name, group in groups.items():
         share = f"{100 * group.total / result.cents:.1f} %" if result.cents else ""
         amounts = dollars(group.cents), dollars(group.estimate)
         table.add_row(name, f"{_hours(group):,.1f}", *amounts, share)
     screen().print(table)
+
+
+def _notes(result: "Showback") -> Iterator[str]:
+    """Yield the sums of a period, what was not measured, and prices."""
+    from ultrascale.ledger.price import dollars
+    from ultrascale.ledger.showback import price_words
+
     first, last = (
         f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (result.starts, result.ends)
     )
-    estimates = sum(group.estimate or 0 for group in groups.values())
+    estimates = sum(line.cents or 0 for line in result.lines if line.basis == "estimate")
     note = f", of which {dollars(estimates)} are estimates" if estimates else ""
-    say(f"{first} to {last} UTC: sum {dollars(result.cents)}{note}")
+    yield f"{first} to {last} UTC: sum {dollars(result.cents)}{note}"
     for paid in result.prepaid:
         fee = dollars(paid.before + paid.within + paid.after)
         within = f"{dollars(paid.within)} = {fee} - {dollars(paid.before)} - {dollars(paid.after)}"
-        say(f"{paid.reservation}: {within}: fee, used before, carried out")
-    say(f"measured every {result.every} s; not measured {100 * result.unmeasured:.2f} %")
+        yield f"{paid.reservation}: {within}: fee, used before, carried out"
+    shares = f"{100 * result.unmeasured_hours:.2f} % of the node-hours"
+    shares += f", {100 * result.unmeasured:.2f} % of the time"
+    yield f"measured every {result.every} s; not measured: {shares}"
     if result.missing_days:
-        say(f"days without a file: {', '.join(map(str, result.missing_days))}")
-    say("\n".join(result.prices))
+        yield f"days without a file: {', '.join(_spans(result.missing_days))}"
+    yield from price_words(result)
+
+
+def _spans(days: Iterable[date]) -> Iterator[str]:
+    """Yield days, those that follow each other as one span."""
+    for _, group in groupby(enumerate(days), lambda pair: pair[1].toordinal() - pair[0]):
+        span = [day for _, day in group]
+        yield f"{span[0]} to {span[-1]}" if len(span) > 1 else str(span[0])
 
 
 def _print_outlooks(outlooks: "Sequence[Outlook]", *, as_json: bool) -> None:
@@ -269,59 +306,53 @@ def _interval(amounts: Sequence[float]) -> str:
     return "{:,.0f} ({:,.0f} to {:,.0f})".format(*amounts) if amounts else ""
 
 
-def _print_bill(held: "Reconciled", tolerance: float) -> None:
-    for each in held.differences:
-        note = "" if each.counts else " (does not count)"
-        say(f"bill less ledger {each.usd:,.2f}: {each.name}{note}")
+def _bill_notes(held: "Reconciled", tolerance: float) -> Iterator[str]:
+    for difference in held.differences:
+        note = "" if difference.counts else " (does not count)"
+        yield f"bill less ledger {difference.usd:,.2f}: {difference.name}{note}"
+    yield from held.remarks
     word = "beyond" if held.share * 100 > tolerance else "within"
-    say("\n".join(held.remarks))
-    say(f"the bill differs by {100 * held.share:.2f} %, {word} the tolerance of {tolerance:g} %")
+    yield f"the bill differs by {100 * held.share:.2f} %, {word} the tolerance of {tolerance:g} %"
 
 
 def _rows(result: "Showback") -> Iterator[dict[str, object]]:
     for line in result.lines:
         usd = None if line.cents is None else f"{line.cents / 100:.2f}"
         center = result.centers.get(line.key.queue) or result.centers.get(line.key.team, "")
-        own = {"cost_center": center, "node_hours": _hours(line), "usd": usd, "basis": line.basis}
-        yield {**line.key._asdict(), **own}
+        cells = center, _hours(line), usd, line.basis
+        yield {**line.key._asdict(), **dict(zip(_PRICED, cells, strict=True))}
 
 
-def _print_csv(result: "Showback") -> None:
-    rows = [*_rows(result)]
-    writer = csv.DictWriter(sys.stdout, [*rows[0]] if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+def _groups(groups: "Mapping[str, Group]") -> Sequence[Mapping[str, object]]:
+    return [
+        {
+            "name": name,
+            "node_hours": _hours(group),
+            "cents": group.cents,
+            "estimate_cents": group.estimate,
+        }
+        for name, group in groups.items()
+    ]
 
 
-def _document(result: "Showback", held: "Reconciled | None", by: str) -> dict[str, object]:
-    from ultrascale.ledger.price import grouped
+def _document(result: "Showback", held: "Reconciled | None") -> Mapping[str, object]:
+    from ultrascale.ledger.showback import price_words
 
-    groups = grouped(result.lines, result.groupings[by])
     bill = None
     if held is not None:
-        differences = [each._asdict() for each in held.differences]
+        differences = [difference._asdict() for difference in held.differences]
         bill = {"share": held.share, "differences": differences, "remarks": held.remarks}
+    edges = result.starts, result.ends
     return {
         "cluster": result.cluster,
-        "period": [
-            datetime.fromtimestamp(at, UTC).isoformat() for at in (result.starts, result.ends)
-        ],
+        "period": [datetime.fromtimestamp(edge, UTC).isoformat() for edge in edges],
         "every_seconds": result.every,
         "unmeasured_share": result.unmeasured,
+        "unmeasured_hours_share": result.unmeasured_hours,
         "missing_days": result.missing_days,
         "cents": result.cents,
-        "by": by,
-        "groups": [
-            {
-                "name": name,
-                "node_hours": _hours(group),
-                "cents": group.cents,
-                "estimate_cents": group.estimate,
-            }
-            for name, group in groups.items()
-        ],
         "lines": [*_rows(result)],
         "prepaid_cents": [paid._asdict() for paid in result.prepaid],
-        "prices": result.prices,
+        "prices": [*price_words(result)],
         "bill": bill,
     }

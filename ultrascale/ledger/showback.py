@@ -58,7 +58,6 @@ class Showback(Frozen):
     every: int  # Sampling interval, in seconds
     lines: tuple[Line, ...]  # Finest lines
     prepaid: tuple[Prepaid, ...]  # Reservations whose fees are known
-    prices: tuple[str, ...]  # Sentences on prices: amount, day and source
     missing_days: tuple[date, ...]  # Days without a file
     unmeasured: float  # Share of the period's time without a measurement
     bought: tuple[Bought, ...]  # Reservations with an end
@@ -68,9 +67,10 @@ class Showback(Frozen):
     waiting: tuple[WaitingRow, ...]  # Jobs that waited, in the order of their files
 
     @property
-    def groupings(self) -> Mapping[str, Callable[[Key], str]]:
-        """Names of lines, by grouping."""
-        return groupings(self.centers)
+    def unmeasured_hours(self) -> float:
+        """Share of the lines' node-hours without a measurement."""
+        lost = (line.node_seconds for line in self.lines if line.key.reason == NOT_MEASURED)
+        return float(sum(lost)) / (float(sum(line.node_seconds for line in self.lines)) or 1)
 
     @property
     def cents(self) -> int:
@@ -124,21 +124,27 @@ class Ledger(NamedTuple):
             if pool.accelerator is not None
         }
         sizes |= measured.sizes
-        rates = _Rates(self.cluster, self.prices)
-        lines = lines_of(totals, sizes, rates.find)
+        rates: dict[tuple[str, str], Price] = {}
+
+        def rate_of(key: Key) -> Decimal | None:
+            price = self._price(key)
+            if price is None:
+                return None
+            rates[key.purchase, key.type] = price
+            return Decimal(str(price.price))
+
         return Showback(
             cluster=self.cluster.name,
             region=self.cluster.region,
             starts=starts,
             ends=ends,
             every=measured.every,
-            lines=tuple(lines),
+            lines=tuple(lines_of(totals, sizes, rate_of)),
             prepaid=tuple(prepaid_of(totals)),
-            prices=(*rates.words(), *map(_fee_words, bought)),
             missing_days=tuple(day for day in days if day not in by_day),
             unmeasured=measured.gaps / (ends - starts),
             bought=bought,
-            rates={name: price for name, price in rates.known.items() if price is not None},
+            rates=rates,
             sizes=sizes,
             centers=self.centers,
             waiting=tuple(measured.waiting),
@@ -173,10 +179,21 @@ class Ledger(NamedTuple):
             name = None if pool.reservation is None else pool.reservation.id
             if name is None or name in by_name or pool.window is None:
                 continue
+            by_name[name] = []
             # The file alone names it: nothing of it was measured.
             window = [int(at.timestamp()) for at in (pool.window.starts, pool.window.ends)]
             key = Key(name, pool.purchase, pool.pool, pool.node_types[0], "")
             yield self._paid(key, pool.max_nodes * pool.accelerators_per_node, [window], [])
+
+    def _price(self, key: Key) -> Price | None:
+        """Return the price of a node-hour; None without one, or where a fee pays."""
+        if key.purchase in PAID_BEFORE:
+            return None
+        pools = (pool for pool in self.cluster.pools if pool.pool == key.pool)
+        seller = next((pool.facts.seller for pool in pools), "ec2")
+        name = key.type if seller == "ec2" else f"{_ML}{key.type.removeprefix(_ML)}"
+        listed = listed_prices([name], key.purchase, seller, self.cluster.region, self.prices)
+        return next(iter(listed.prices), None)
 
     def _paid(
         self,
@@ -265,44 +282,32 @@ class _Measured:
         self._known |= {row["reservation"]: row for row in rows if row["kind"] == "reservation"}
 
 
-# --- Rates of nodes, and fees of reservations -----------------------------------------------------
+# --- Prices ---------------------------------------------------------------------------------------
 
 
-class _Rates:
-    """Prices of lines without a fee, by purchase option and instance type."""
-
-    def __init__(self, cluster: ClusterPlan, prices: PriceList) -> None:
-        self.known: dict[tuple[str, str], Price | None] = {}
-        self._sellers = {pool.pool: pool.facts.seller for pool in cluster.pools}
-        self._region, self._prices = cluster.region, prices
-
-    def find(self, key: Key) -> Decimal | None:
-        """Return US dollars of a node-hour; None without a price, or where a fee pays."""
-        if key.purchase in PAID_BEFORE:
-            return None
-        seller = self._sellers.get(key.pool, "ec2")
-        name = key.type if seller == "ec2" else f"{_ML}{key.type.removeprefix(_ML)}"
-        listed = listed_prices([name], key.purchase, seller, self._region, self._prices)
-        price = self.known[key.purchase, key.type] = next(iter(listed.prices), None)
-        return None if price is None else Decimal(str(price.price))
-
-    def words(self) -> Iterator[str]:
-        """Yield a sentence on each price."""
-        for (purchase, name), price in sorted(self.known.items()):
-            if price is None:
-                yield f"no price of {name}, {purchase}: its lines have hours and no money"
-            else:
-                words = f"${price.price:g} an hour {RATES[price.service]} on {price.valid_on}"
-                yield f"{name}, {purchase}: {words}, {price.source}"
-
-
-def _fee_words(bought: Bought) -> str:
-    known = [window.cents for window in bought.windows]
-    if None in known:
-        todo = "write it into purchase.fee, or into a price file once the pool has another"
-        return f"no fee of {bought.key.reservation}: its lines have hours and no money; {todo}"
-    fee = " + ".join(map(dollars, known))
-    return f"{bought.key.reservation}: a fee of {fee}, by {bought.source}"
+def price_words(showback: Showback) -> Iterator[str]:
+    """Yield a sentence on each price and fee of the lines: amount, day and source."""
+    rated = {
+        (line.key.purchase, line.key.type, line.basis)
+        for line in showback.lines
+        if line.key.purchase not in PAID_BEFORE
+    }
+    for purchase, name, basis in sorted(rated):
+        price = showback.rates.get((purchase, name))
+        if price is not None and basis == "estimate":
+            words = f"${price.price:g} an hour {RATES[price.service]} on {price.valid_on}"
+            yield f"{name}, {purchase}: {words}, {price.source}"
+        elif price is None and basis == "unknown":
+            yield f"no price of {name}, {purchase}: its lines have hours and no money"
+    for bought in showback.bought:
+        name, known = bought.key.reservation, [window.cents for window in bought.windows]
+        if bought.windows[-1].ends <= showback.starts or bought.windows[0].starts >= showback.ends:
+            continue
+        if None in known:
+            todo = "write it into purchase.fee, or into a price file once the pool has another"
+            yield f"no fee of {name}: its lines have hours and no money; {todo}"
+        else:
+            yield f"{name}: a fee of {' + '.join(map(dollars, known))}, by {bought.source}"
 
 
 def fees_of(stated: config.Cluster) -> Mapping[str, Mapping[int | None, Decimal]]:
