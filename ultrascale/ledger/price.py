@@ -8,7 +8,6 @@ lines by largest remainder; each grouping adds up such lines, and rounds nothing
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from itertools import pairwise
@@ -16,12 +15,12 @@ from typing import Literal, NamedTuple
 
 from ultrascale.frozen import Frozen
 from ultrascale.lambdas.ledger import NOT_MEASURED, Share
+from ultrascale.ledger.read import days_of, start_of
 
 Basis = Literal["fee", "estimate", "bill", "unknown"]
 _HOUR = 3600
 # Pods that share a Neuron device have binary fractions of it.
 _UNIT = 64
-_MONTHS = 12
 
 
 class Key(NamedTuple):
@@ -62,6 +61,15 @@ class Bought(NamedTuple):
     accelerators: float  # Accelerators of all its instances
     windows: tuple[Window, ...]  # Its times; only a plan has gaps between them
     source: str  # Who states its fee
+
+    @property
+    def fees(self) -> Sequence[int | None]:
+        """Fees of its windows in cents."""
+        return [window.cents for window in self.windows]
+
+    def is_in(self, starts: int, ends: int) -> bool:
+        """Return whether a period has a part of its time."""
+        return self.windows[0].starts < ends and starts < self.windows[-1].ends
 
 
 class Line(Frozen):
@@ -124,14 +132,8 @@ def shared(cents: int, weights: Mapping[Key, int]) -> Mapping[Key, int]:
 
 def months_of(starts: int, ends: int) -> Sequence[int]:
     """Return both ends of a period, and the first seconds of the months between them."""
-    edges, moment = [starts], datetime.fromtimestamp(starts, UTC)
-    month = moment.year * _MONTHS + moment.month
-    while (
-        edge := int(datetime(month // _MONTHS, month % _MONTHS + 1, 1, tzinfo=UTC).timestamp())
-    ) < ends:
-        edges.append(edge)
-        month += 1
-    return [*edges, ends]
+    firsts = (start_of(day) for day in days_of(starts, ends) if day.day == 1)
+    return sorted({starts, *(first for first in firsts if first > starts), ends})
 
 
 class Totals:
@@ -139,11 +141,11 @@ class Totals:
 
     def __init__(self, starts: int, ends: int, bought: Iterable[Bought]) -> None:
         self.starts, self.ends = starts, ends
-        self.bought = {each.key.reservation: each for each in bought}
+        self.bought = {own.key.reservation: own for own in bought}
         self._months = months_of(starts, ends)
         self._edges = {
-            name: sorted({*self._months, *(edge for part in each.windows for edge in part[:2])})
-            for name, each in self.bought.items()
+            name: sorted({*self._months, *(edge for part in own.windows for edge in part[:2])})
+            for name, own in self.bought.items()
         }
         self.weights: dict[tuple[str, int], Counter[Key]] = defaultdict(Counter)
         # Span of one price of the share before, and its reservation
@@ -176,9 +178,6 @@ class Totals:
         return key
 
 
-Weights = Mapping[Key, int]
-
-
 def lines_of(
     totals: Totals, sizes: Mapping[str, float], rate_of: Callable[[Key], Decimal | None]
 ) -> Sequence[Line]:
@@ -207,12 +206,12 @@ def lines_of(
     ]
 
 
-def _by_fee(totals: Totals) -> Iterator[tuple[Weights, int | None, Basis]]:
+def _by_fee(totals: Totals) -> Iterator[tuple[Mapping[Key, int], int | None, Basis]]:
     """Yield the lines of each window in each month, with the part of its fee."""
     for name, bought in totals.bought.items():
         for window in bought.windows:
             for first, last, edge in totals.spans(name, window.starts, window.ends):
-                weights: Weights = totals.weights[name, edge]
+                weights: Mapping[Key, int] = totals.weights[name, edge]
                 left = int(bought.accelerators * _UNIT) * (last - first) - sum(weights.values())
                 if left > 0:
                     gap = bought.key._replace(reason=NOT_MEASURED)
@@ -225,7 +224,7 @@ def _by_fee(totals: Totals) -> Iterator[tuple[Weights, int | None, Basis]]:
 
 def _by_rate(
     totals: Totals, sizes: Mapping[str, float], rate_of: Callable[[Key], Decimal | None]
-) -> Iterator[tuple[Weights, int | None, Basis]]:
+) -> Iterator[tuple[Mapping[Key, int], int | None, Basis]]:
     """Yield the lines of each rate in each month, with their cost."""
     rated: dict[tuple[int, str, str], dict[Key, int]] = defaultdict(dict)
     for (name, edge), weights in totals.weights.items():
@@ -246,13 +245,10 @@ def prepaid_of(totals: Totals) -> Iterator[Prepaid]:
     """Yield the fees that a period uses in part or in all."""
     for name, bought in totals.bought.items():
         windows = bought.windows
-        if windows[-1].ends <= totals.starts or windows[0].starts >= totals.ends:
-            continue
-        if all(window.cents is not None for window in windows):
-            fee = sum(window.cents or 0 for window in windows)
-            before, until = (
+        if bought.is_in(totals.starts, totals.ends) and None not in bought.fees:
+            before, until, fee = (
                 sum(window.accrued(edge) for window in windows)
-                for edge in (totals.starts, totals.ends)
+                for edge in (totals.starts, totals.ends, windows[-1].ends)
             )
             yield Prepaid(reservation=name, before=before, within=until - before, after=fee - until)
 

@@ -59,24 +59,32 @@ def blobs_of(
             if file.parent.name in days:
                 yield Blob(str(file), days[file.parent.name], file.read_bytes())
         return
-    account = account_of()
-    s3 = account.client("s3")
-    bucket, _, prefix = source.removeprefix(S3).partition("/")
-    prefix = f"{prefix.rstrip('/')}/" if prefix else ""
+    account, bucket, prefix = _opened(source, account_of)
 
     def read(key: str) -> Blob:
-        content = account.ask(s3.get_object, Bucket=bucket, Key=key)["Body"].read()
-        return Blob(f"{S3}{bucket}/{key}", days[key.split("/")[-2]], content)
+        return Blob(f"{S3}{bucket}/{key}", days[key.split("/")[-2]], _content(account, bucket, key))
 
     keys = sorted(
         key
         for month in sorted({name[:11] for name in days})
-        for page in account.ask_pages(s3.list_objects_v2, Bucket=bucket, Prefix=prefix + month)
+        for page in account.ask_pages(
+            account.client("s3").list_objects_v2, Bucket=bucket, Prefix=prefix + month
+        )
         for item in page["Contents"]
         if (key := item.get("Key", "")).split("/")[-2] in days
     )
     with ThreadPoolExecutor(_READERS) as readers:
         yield from readers.map(read, keys)
+
+
+def _opened(source: str, account_of: Callable[[], Account]) -> tuple[Account, str, str]:
+    """Return the account that reads a source in S3, its bucket, and the prefix of its keys."""
+    bucket, _, prefix = source.removeprefix(S3).partition("/")
+    return account_of(), bucket, f"{prefix.rstrip('/')}/".lstrip("/")
+
+
+def _content(account: Account, bucket: str, key: str) -> bytes:
+    return account.ask(account.client("s3").get_object, Bucket=bucket, Key=key)["Body"].read()
 
 
 def state_of(source: str, account_of: Callable[[], Account]) -> State:
@@ -89,11 +97,8 @@ def state_of(source: str, account_of: Callable[[], Account]) -> State:
     """
     name = STATE.removeprefix(PREFIX)
     if source.startswith(S3):
-        account = account_of()
-        bucket, _, prefix = source.removeprefix(S3).partition("/")
-        key = f"{prefix.rstrip('/')}/{name}".lstrip("/")
-        ask = account.client("s3").get_object
-        content = account.ask(ask, Bucket=bucket, Key=key)["Body"].read()
+        account, bucket, prefix = _opened(source, account_of)
+        content = _content(account, bucket, prefix + name)
     elif files := sorted(Path(source).glob(f"**/{name}")):
         content = files[0].read_bytes()
     else:
@@ -127,9 +132,10 @@ def _refusal(blob: Blob, words: str) -> ConfigError:
 
 
 def reservations_of(blob: Blob) -> Iterator[ReservationRow]:
-    """Yield the rows of reservations of a file; none of a broken one, which `rows_of` refuses."""
+    """Yield the rows of reservations of a file; none of one that `rows_of` refuses."""
     try:
-        lines = zlib.decompress(blob.content, _GZIP).splitlines()
-        yield from (parse_json(line) for line in lines if _RESERVATION in line)
-    except (ValueError, zlib.error):
+        head, *lines = zlib.decompress(blob.content, _GZIP).splitlines()
+        if parse_json(head)["v"] == VERSION:
+            yield from (parse_json(line) for line in lines if _RESERVATION in line)
+    except (ValueError, KeyError, zlib.error):
         return

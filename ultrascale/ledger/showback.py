@@ -300,14 +300,14 @@ def price_words(showback: Showback) -> Iterator[str]:
         elif price is None and basis == "unknown":
             yield f"no price of {name}, {purchase}: its lines have hours and no money"
     for bought in showback.bought:
-        name, known = bought.key.reservation, [window.cents for window in bought.windows]
-        if bought.windows[-1].ends <= showback.starts or bought.windows[0].starts >= showback.ends:
+        name = bought.key.reservation
+        if not bought.is_in(showback.starts, showback.ends):
             continue
-        if None in known:
+        if None in bought.fees:
             todo = "write it into purchase.fee, or into a price file once the pool has another"
             yield f"no fee of {name}: its lines have hours and no money; {todo}"
         else:
-            yield f"{name}: a fee of {' + '.join(map(dollars, known))}, by {bought.source}"
+            yield f"{name}: a fee of {' + '.join(map(dollars, bought.fees))}, by {bought.source}"
 
 
 def fees_of(stated: config.Cluster) -> Mapping[str, Mapping[int | None, Decimal]]:

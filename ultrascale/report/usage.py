@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from ultrascale.ledger.price import Group, Key, dollars, grouped
-from ultrascale.ledger.showback import Showback
+from ultrascale.ledger.showback import Showback, groupings
 from ultrascale.plan.needs.tables import words_table
 from ultrascale.report.calendar import Axis, Column, day_boxes, stack_boxes
 from ultrascale.report.drawing import LINE, PAD, WIDTH, Box, Card, Drawing, box_of, legend_of
@@ -23,11 +23,7 @@ def _team(key: Key) -> str:
     return "(idle)" if idle else key.team or f"(namespace {key.namespace})"
 
 
-def _reason(key: Key) -> str:
-    return key.reason or "(used)"
-
-
-_GRAPHS: Mapping[str, Callable[[Key], str]] = {"team": _team, "reason": _reason}
+_GRAPHS: Mapping[str, Callable[[Key], str]] = {"team": _team, "reason": groupings({})["reason"]}
 
 
 def usage_section(days: Sequence[Showback]) -> Section:
