@@ -118,8 +118,8 @@ def ledger_command(
     else:
         _print(result, held, by, "csv" if as_csv else "json" if as_json else "table")
         verdict = () if held is None else _bill_notes(held, tolerance)
-        notes = () if as_json else _notes(result)
-        say("\n".join((*notes, *verdict)), err=as_csv or as_json)
+        for note in (*(() if as_json else _notes(result)), *verdict):
+            say(note, err=as_csv or as_json)
     if held is not None and held.share * 100 > tolerance:
         raise typer.Exit(FAILED)
 
@@ -235,7 +235,16 @@ def _print(
         return
     groups = grouped(result.lines, groupings(result.centers)[by])
     if form == "json":
-        document = {"by": by, "groups": _groups(groups), **_document(result, held)}
+        sums = [
+            {
+                "name": name,
+                "node_hours": _hours(own),
+                "cents": own.cents,
+                "estimate_cents": own.estimate,
+            }
+            for name, own in groups.items()
+        ]
+        document = {"by": by, "groups": sums, **_document(result, held)}
         typer.echo(json.dumps(document, indent=2, default=str))
         return
     table = Table(by, box=SIMPLE)
@@ -323,25 +332,10 @@ def _rows(result: "Showback") -> Iterator[dict[str, object]]:
         yield {**line.key._asdict(), **dict(zip(_PRICED, cells, strict=True))}
 
 
-def _groups(groups: "Mapping[str, Group]") -> Sequence[Mapping[str, object]]:
-    return [
-        {
-            "name": name,
-            "node_hours": _hours(group),
-            "cents": group.cents,
-            "estimate_cents": group.estimate,
-        }
-        for name, group in groups.items()
-    ]
-
-
 def _document(result: "Showback", held: "Reconciled | None") -> Mapping[str, object]:
     from ultrascale.ledger.showback import price_words
 
-    bill = None
-    if held is not None:
-        differences = [difference._asdict() for difference in held.differences]
-        bill = {"share": held.share, "differences": differences, "remarks": held.remarks}
+    differences = [] if held is None else [own._asdict() for own in held.differences]
     edges = result.starts, result.ends
     return {
         "cluster": result.cluster,
@@ -354,5 +348,5 @@ def _document(result: "Showback", held: "Reconciled | None") -> Mapping[str, obj
         "lines": [*_rows(result)],
         "prepaid_cents": [paid._asdict() for paid in result.prepaid],
         "prices": [*price_words(result)],
-        "bill": bill,
+        "bill": held and {"share": held.share, "differences": differences, "remarks": held.remarks},
     }

@@ -100,7 +100,7 @@ def report(
         end = int((moment or options.now()).timestamp()) // DAY * DAY
         opened = open_ledger(file, cluster, ledger, prices, profile)
         # All days in one listing.
-        opened.blobs(end - _DAYS * DAY, end)
+        opened.files(end - _DAYS * DAY, end)
         used = [opened.showback(end - n * DAY, end - (n - 1) * DAY) for n in range(_DAYS, 0, -1)]
     text = render(needs, file=name, version=VERSION, comparison=comparison, ledger=used)
     if out == _STDOUT:

@@ -1,7 +1,7 @@
 """The ledger's files, gzip JSON lines in a folder a day, from a folder or a bucket."""
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -42,34 +42,43 @@ def days_of(starts: int, ends: int) -> Sequence[date]:
     return [first + timedelta(days=count) for count in range(-(-ends // DAY) - starts // DAY)]
 
 
-def blobs_of(
-    source: str, starts: int, ends: int, account_of: Callable[[], Account]
-) -> Iterator[Blob]:
-    """Yield the files of all days of a period, in order.
+def files_of(
+    source: str, days: Collection[date], account_of: Callable[[], Account]
+) -> Mapping[date, Sequence[Blob]]:
+    """Return the files of each day, in their order.
 
     Raises:
         UsageError: There is no such folder.
         UnansweredError: S3 refused to list or to read the bucket.
     """
-    days = {f"day={day}": day for day in days_of(starts, ends)}
-    if not source.startswith(S3):
-        if not (folder := Path(source)).is_dir():
-            raise UsageError([f"--source: there is no folder {source}; name that of the ledger"])
-        for file in sorted(folder.glob("**/day=*/*.json.gz")):
-            if file.parent.name in days:
-                yield Blob(str(file), days[file.parent.name], file.read_bytes())
-        return
+    names = {f"day={day}": day for day in days}
+    files: dict[date, list[Blob]] = {day: [] for day in days}
+    for blob in (_in_bucket if source.startswith(S3) else _in_folder)(source, names, account_of):
+        files[blob.day].append(blob)
+    return files
+
+
+def _in_folder(source: str, days: Mapping[str, date], _: object) -> Iterator[Blob]:
+    if not (folder := Path(source)).is_dir():
+        raise UsageError([f"--source: there is no folder {source}; name that of the ledger"])
+    for file in sorted(folder.glob("**/day=*/*.json.gz")):
+        if file.parent.name in days:
+            yield Blob(str(file), days[file.parent.name], file.read_bytes())
+
+
+def _in_bucket(
+    source: str, days: Mapping[str, date], account_of: Callable[[], Account]
+) -> Iterator[Blob]:
     account, bucket, prefix = _opened(source, account_of)
 
     def read(key: str) -> Blob:
         return Blob(f"{S3}{bucket}/{key}", days[key.split("/")[-2]], _content(account, bucket, key))
 
+    listing = account.client("s3").list_objects_v2
     keys = sorted(
         key
         for month in sorted({name[:11] for name in days})
-        for page in account.ask_pages(
-            account.client("s3").list_objects_v2, Bucket=bucket, Prefix=prefix + month
-        )
+        for page in account.ask_pages(listing, Bucket=bucket, Prefix=prefix + month)
         for item in page["Contents"]
         if (key := item.get("Key", "")).split("/")[-2] in days
     )

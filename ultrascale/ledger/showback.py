@@ -1,10 +1,11 @@
 """Showback of a period: its priced lines, prepaid fees, prices, and time without a measurement."""
 
 import gc
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from itertools import groupby
+from itertools import chain
 from typing import NamedTuple
 
 from ultrascale import config
@@ -52,7 +53,6 @@ class Showback(Frozen):
     """Owners of all paid hours of a period or reasons of idleness, and their cost."""
 
     cluster: str  # Name of the cluster
-    region: str  # Its Region
     starts: int  # Start of the period, in seconds since the epoch
     ends: int  # Its end
     every: int  # Sampling interval, in seconds
@@ -88,7 +88,7 @@ class Ledger(NamedTuple):
     # Fees of the file by reservation or pool, as US dollars by the end of the time they pay for
     fees: Mapping[str, Mapping[int | None, Decimal]]
     centers: Mapping[str, str]  # Cost centers by the name of a queue or a team
-    kept: dict[date, list[Blob]]  # Files that were read, by day
+    kept: dict[date, Sequence[Blob]]  # Files that were read, by day
 
     def showback(
         self, starts: int, ends: int, watch: Callable[[Key, Share], None] | None = None
@@ -101,18 +101,16 @@ class Ledger(NamedTuple):
             ConfigError: Files of the ledger are wrong; they are named, up to a limit.
             UnansweredError: S3 refused to list or to read the bucket.
         """
-        blobs = self.blobs(starts, ends)
-        bought = tuple(self._bought(blobs))
+        files = self.files(starts, ends)
+        bought = tuple(self._bought(chain.from_iterable(files.values())))
         totals = Totals(starts, ends, bought)
         measured = _Measured(self.cluster.name, totals, watch)
-        by_day = {day: list(own) for day, own in groupby(blobs, key=lambda blob: blob.day)}
-        days = read.days_of(starts, ends)
         # Rows form no cycles: the collector would walk millions of them, and free nothing.
         collects = gc.isenabled()
         gc.disable()
         try:
-            for day in days:
-                measured.add_day(read.start_of(day), by_day.get(day, []))
+            for day, blobs in files.items():
+                measured.add_day(read.start_of(day), blobs)
         finally:
             if collects:
                 gc.enable()
@@ -135,13 +133,12 @@ class Ledger(NamedTuple):
 
         return Showback(
             cluster=self.cluster.name,
-            region=self.cluster.region,
             starts=starts,
             ends=ends,
             every=measured.every,
             lines=tuple(lines_of(totals, sizes, rate_of)),
             prepaid=tuple(prepaid_of(totals)),
-            missing_days=tuple(day for day in days if day not in by_day),
+            missing_days=tuple(day for day, blobs in files.items() if not blobs),
             unmeasured=measured.gaps / (ends - starts),
             bought=bought,
             rates=rates,
@@ -150,27 +147,22 @@ class Ledger(NamedTuple):
             waiting=tuple(measured.waiting),
         )
 
-    def blobs(self, starts: int, ends: int) -> Sequence[Blob]:
-        """Return the files of a period; each day is read once."""
+    def files(self, starts: int, ends: int) -> Mapping[date, Sequence[Blob]]:
+        """Return the files of a period by day; each day is read once."""
         days = read.days_of(starts, ends)
         if unread := [day for day in days if day not in self.kept]:
-            self.kept.update((day, []) for day in unread)
-            last = read.start_of(unread[-1]) + DAY
-            for blob in read.blobs_of(self.source, read.start_of(unread[0]), last, self.account_of):
-                if blob.day in unread:
-                    self.kept[blob.day].append(blob)
-        return [blob for day in days for blob in self.kept[day]]
+            self.kept.update(read.files_of(self.source, unread, self.account_of))
+        return {day: self.kept[day] for day in days}
 
     def _bought(self, blobs: Iterable[Blob]) -> Iterator[Bought]:
         """Yield the reservations with an end that the file or the ledger names."""
-        rows = [row for blob in blobs for row in read.reservations_of(blob)]
-        by_name: dict[str, list[ReservationRow]] = {}
-        for row in rows:
+        by_name: dict[str, list[ReservationRow]] = defaultdict(list)
+        for row in chain.from_iterable(map(read.reservations_of, blobs)):
             if row["window"] is not None:
-                by_name.setdefault(row["reservation"], []).append(row)
+                by_name[row["reservation"]].append(row)
         for name, own in by_name.items():
             last = own[-1]
-            windows = [row["window"] for row in own if row["window"] is not None]
+            windows = [row["window"] or [] for row in own]
             fees = {fee["until"]: fee for row in own for fee in row["fees"]}
             most = max(row["bought"] for row in own)  # None in a gap of a plan
             key = Key(name, last["purchase"], last["pool"], last["type"], "")

@@ -10,7 +10,7 @@ Sources:
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, NotRequired, ParamSpec, TypeVar, cast
@@ -25,9 +25,19 @@ from ultrascale.offers.model import DOLLARS, Found, Offer, Part
 from ultrascale.plan.advice.purchases import PoolOfFile
 
 if TYPE_CHECKING:
-    from mypy_boto3_ec2.type_defs import FilterTypeDef
+    from mypy_boto3_ec2.type_defs import (
+        CapacityReservationTypeDef,
+        FilterTypeDef,
+        PurchaseCapacityBlockResultTypeDef,
+        TagTypeDef,
+    )
 
     from ultrascale.account import Account
+
+    class _BoughtBlock(PurchaseCapacityBlockResultTypeDef):
+        """An answer with a field that boto3-stubs 1.43 lacks."""
+
+        CapacityReservations: NotRequired[list[CapacityReservationTypeDef]]
 
 
 # --- Earlier purchases of an offer: without this check, a second purchase would pay a second fee
@@ -124,21 +134,6 @@ def _plans(offer: Offer, account: "Account", name: str) -> Iterator[str]:
 
 
 # --- Purchase of one offer: the only code of the project that spends money up front ---------------
-
-
-if TYPE_CHECKING:
-    from mypy_boto3_ec2.type_defs import (
-        CapacityReservationTypeDef,
-        PurchaseCapacityBlockResultTypeDef,
-        TagTypeDef,
-    )
-
-    from ultrascale.account import Account
-
-    class _BoughtBlock(PurchaseCapacityBlockResultTypeDef):
-        """An answer with a field that boto3-stubs 1.43 lacks."""
-
-        CapacityReservations: NotRequired[list[CapacityReservationTypeDef]]
 
 
 _P = ParamSpec("_P")
@@ -344,9 +339,9 @@ def _buy_block(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
     if any("CapacityReservationId" not in reservation for reservation in reservations):
         raise _unsure(offer, "AWS did not name the reservation", look_command(offer, account, name))
     # AWS states one fee for all parts of an offer.
-    fee = offer.fee if len(reservations) == 1 else None
+    fee = _fee_key(offer) if len(reservations) == 1 else {}
     return tuple(
-        _block_keys(reservation, part, _fee_lines(offer, fee))
+        _block_keys(reservation, part, fee)
         for reservation, part in zip(reservations, parts, strict=True)
     )
 
@@ -364,10 +359,9 @@ def _buy_plan(offer: Offer, account: "Account", name: str) -> str:
     if "TrainingPlanArn" not in bought:
         raise _unsure(offer, "AWS did not name the plan", look_command(offer, account, name))
     zones = dict.fromkeys(part.zone for part in offer.parts if part.zone is not None)
-    option = {"option": "training-plan", "plan": bought["TrainingPlanArn"]}
+    option = {"option": "training-plan", "plan": bought["TrainingPlanArn"], **_fee_key(offer)}
     starts, ends = offer.parts[0].starts, offer.parts[-1].ends
-    fee = _fee_lines(offer, offer.fee)
-    return _pool_keys(offer.instance_type, offer.count, option, starts, ends, list(zones), fee)
+    return _pool_keys(offer.instance_type, offer.count, option, starts, ends, list(zones))
 
 
 def _answer_to_purchase(
@@ -418,21 +412,24 @@ def _purchase_tags(offer: Offer, name: str) -> dict[str, str]:
     return {NAME_TAG: name, TAG: str(offer.id)}
 
 
-def _fee_lines(offer: Offer, fee: Decimal | None) -> Sequence[str]:
+def _fee_key(offer: Offer) -> Mapping[str, str]:
     """Return the key of a fee, by which the ledger prices the hours; none in another currency."""
-    return [] if fee is None or offer.currency != DOLLARS else [f"  fee: {round(fee, 2)}"]
+    if offer.fee is None or offer.currency != DOLLARS:
+        return {}
+    return {"fee": str(round(offer.fee, 2))}
 
 
-def _block_keys(reservation: "CapacityReservationTypeDef", part: Part, fee: Sequence[str]) -> str:
+def _block_keys(
+    reservation: "CapacityReservationTypeDef", part: Part, fee: Mapping[str, str]
+) -> str:
     option = {"option": "capacity-block", "reservation": reservation["CapacityReservationId"]}
     return _pool_keys(
         reservation.get("InstanceType", part.instance_type),
         reservation.get("TotalInstanceCount", part.count),
-        option,
+        {**option, **fee},
         reservation.get("StartDate", part.starts),
         reservation.get("EndDate", part.ends),
         [zone for zone in (reservation.get("AvailabilityZone", part.zone),) if zone is not None],
-        fee,
     )
 
 
@@ -443,7 +440,6 @@ def _pool_keys(
     starts: datetime,
     ends: datetime,
     zones: list[str],
-    fee: Sequence[str],
 ) -> str:
     lines = [
         f"# {count} nodes",
@@ -452,7 +448,6 @@ def _pool_keys(
         *(f"  {key}: {value}" for key, value in option.items()),
         f"  starts: {_time_text(starts)}",
         f"  ends: {_time_text(ends)}",
-        *fee,
         f"zones: [{', '.join(zones)}]",
     ]
     return "\n".join(lines)
