@@ -30,6 +30,7 @@ from ultrascale.ledger.showback import Showback, groupings, price_words
 
 WINDOW = at("2026-12-29T11:30"), at("2027-01-03T11:30")
 EXTENDED = WINDOW[0], at("2027-01-05T11:30")
+ENDS = EXTENDED[1], at("2027-01-06T11:30")
 GROUPINGS = groupings({"a": "4711"})
 MONTHS = ("2026-12-01", "2027-01-01"), ("2027-01-01", "2027-02-01")
 
@@ -65,29 +66,44 @@ def lives(draw: st.DrawFn) -> tuple[list[Row], Counter[str]]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(lives(), st.integers(1, 10**8), st.integers(1, 10**7))
+@given(
+    lives(),
+    st.integers(1, 10**8),
+    st.lists(st.integers(0, 10**7), min_size=2, max_size=2),
+    st.integers(WINDOW[0] + 1, ENDS[-1] - 1),
+)
 def test_all_lines_add_up_to_the_fee_in_each_month_and_no_team_pays_for_another(
-    life: tuple[list[Row], Counter[str]], fee: int, extension: int
+    life: tuple[list[Row], Counter[str]], fee: int, extensions: list[int], cut: int
 ) -> None:
     rows, use = life
-    paid = {"usd": f"{extension / 100:.2f}", "since": WINDOW[1], "until": EXTENDED[1]}
-    later = reservation(WINDOW[1], EXTENDED[1], EXTENDED, bought=3, fees=[paid])
+    edges = [*pairwise((WINDOW[1], *ENDS))]
+    fees = [
+        {"usd": f"{cents / 100:.2f}", "since": since, "until": until}
+        for cents, (since, until) in zip(extensions, edges, strict=True)
+    ]
+    later = [
+        reservation(since, until, (WINDOW[0], until), bought=3, fees=fees[: number + 1])
+        for number, (since, until) in enumerate(edges)
+    ]
     prices = price_list(fee=f"{fee / 100:.2f}")
     with TemporaryDirectory() as folder:
-        before = [priced(write(Path(folder), rows), *MONTHS[0], prices)]
-        write(Path(folder), [*rows, later])
+        before = priced(write(Path(folder), rows), *MONTHS[0], prices)
+        write(Path(folder), [*rows, *later])
         months = [priced(Path(folder), *month, prices) for month in MONTHS]
         whole = priced(Path(folder), MONTHS[0][0], MONTHS[1][1], prices)
+        opened = ledger(Path(folder), prices)
+        parts = [opened.showback(*span) for span in ((whole.starts, cut), (cut, whole.ends))]
 
-    assert before[0].lines == months[0].lines, "a closed month changed with an extension"
-    assert sum(map(own, months)) == own(whole) == fee + extension
-    for result in (*months, whole):
+    assert before.lines == months[0].lines, "a closed month changed with an extension"
+    assert sum(map(own, months)) == own(whole) == fee + sum(extensions)
+    for result in (*months, whole, *parts):
         for name in GROUPINGS.values():
             assert (
                 sum(group.total for group in grouped(result.lines, name).values()) == result.cents
             )
+    assert sum(map(own, parts)) == own(whole), "a period that ends within a month lost a cent"
     mine = [line for line in whole.lines if line.key.reservation == BLOCK]
-    assert sum(line.node_seconds for line in mine) == 3 * (EXTENDED[1] - EXTENDED[0])
+    assert sum(line.node_seconds for line in mine) == 3 * (ENDS[-1] - WINDOW[0])
     seconds = {
         name: group.node_seconds * SIZE for name, group in grouped(mine, GROUPINGS["team"]).items()
     }
