@@ -95,7 +95,7 @@ REASONS: dict[str, tuple[Object, tuple[str, ...]]] = {
         workload(
             holding("Evicted", "DeactivatedDueToRequeuingLimitExceeded"), PENDING, active=False
         ),
-        ("given it up (DeactivatedDueToRequeuingLimitExceeded)", "spec.active"),
+        ("given it up (DeactivatedDueToRequeuingLimitExceeded)", '\'{"spec":{"active":true}}\''),
     ),
     "checks": (
         workload(

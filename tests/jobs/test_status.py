@@ -136,8 +136,8 @@ SUSPEND = (
 )
 COST = "16 accelerators not used since 2026-12-03 10:00 UTC: 32.0 accelerator-hours"
 USD = ", $197.00"
-END = "ended at 2026-12-03 12:15 UTC"
-WAS = f"{END}: 16 accelerators were not used since 2026-12-03 10:00 UTC"
+END = "at 2026-12-03 12:15 UTC"
+WAS = [f"{COST.replace('32.0', '36.0')}, $221.62", f"ended for it {END}"]
 RESUMED = "vcctl job resume --namespace training --name bert"
 
 
@@ -149,13 +149,17 @@ RESUMED = "vcctl job resume --namespace training --name bert"
         (
             indexed(active=2, ready=2),
             IDLE | ENDS,
-            [COST + USD, f"{END} unless one of them is used; it can be resumed then"],
+            [COST + USD, f"ended {END} unless one of them is used; it can be resumed then"],
         ),
-        (volcano("Aborted"), IDLE | ENDED, [WAS, f"to go on: {RESUMED}"]),
-        (indexed("Suspended"), IDLE | ENDED, [WAS, f"to go on: {SUSPEND}"]),
-        # Resumed; ended by itself; written by somebody else.
+        (volcano("Aborted"), IDLE | ENDED, [*WAS, f"to go on: {RESUMED}"]),
+        (indexed("Suspended"), IDLE | ENDED, [*WAS, f"to go on: {SUSPEND}"]),
+        # An end that is over; resumed, and waiting; ended by itself; put back by its queue.
+        (indexed(active=2, ready=2), IDLE | {"ends": "2026-12-03T11:00:00Z"}, [COST + USD]),
         (volcano("Running", running=2), IDLE | ENDED, []),
+        (volcano("Pending"), IDLE | ENDED, []),
         (volcano("Completed"), IDLE, []),
+        (indexed("Suspended"), IDLE, []),
+        # Written by somebody else.
         (volcano("Running", running=2), {"since": "2026-12-03T10:00:00"}, []),
     ],
 )

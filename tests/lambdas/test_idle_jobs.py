@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -52,11 +53,11 @@ def series(draw: st.DrawFn) -> tuple[int, int, list[tuple[int, Look]]]:
     for turn in range(180):
         now = turn * EVERY
         asked = dict(in_turn({"job": nodes}, turn, most)).get("job", ())
-        answered = tuple(name for name in asked if name not in bad)
+        answered = [name for name in asked if name not in bad]
         started = restart * EVERY if restart and turn >= restart else start
         used = turn in busy and bool(answered)
         if turn not in lost:
-            looks.append((now, Look(started, len(nodes), len(asked), answered, used)))
+            looks.append((now, Look(dict.fromkeys(nodes, 8), started, asked, answered, used)))
     return len(nodes), most, looks
 
 
@@ -71,27 +72,37 @@ def test_no_job_is_ended_that_was_used_or_started_or_not_seen(
     for place, (now, look) in enumerate(looks):
         stretch = follow(stretch, look, NOTICE, now, (now - last) // EVERY - 1)
         last = now
-        if not stretch.told:
+        if stretch.notice <= 0:
             continue
-        seen = [own for at, own in looks[: place + 1] if at > stretch.since]
-        first = looks[0][0]
-        calls = (now - max(stretch.since, first)) // EVERY
-        assert now - stretch.since >= NOTICE
+        assert stretch.notice - stretch.since >= NOTICE
         assert stretch.since >= look.started + START_SECONDS
-        assert not any(own.busy for own in seen)
-        answers = [name for own in seen for name in own.answered]
-        assert len({*answers}) >= min(8, nodes)
-        assert len(answers) >= 0.9 * sum(own.asked for own in seen)
-        assert len(seen) >= 0.8 * calls
+        spans = [(stretch.since, stretch.notice)]
+        if now - stretch.notice >= NOTICE_SECONDS and stretch.is_known(nodes):
+            spans.append((stretch.notice, now))
+        # Before the notice and again after it.
+        for first, until in spans:
+            seen = [own for at, own in looks[: place + 1] if first < at <= until]
+            assert not any(own.busy for own in seen)
+            answers = [name for own in seen for name in own.answered]
+            assert len({*answers}) >= min(8, nodes)
+            assert len(answers) >= 0.9 * sum(len(own.asked) for own in seen)
+            assert len(seen) >= 0.8 * ((until - max(first, looks[0][0])) // EVERY)
 
 
 def test_a_job_without_use_is_told_of_at_its_time() -> None:
-    stretch, look, due = None, Look(0, 1, 1, ("n0",)), START_SECONDS + NOTICE
+    stretch, look, due = None, Look({"n0": 8}, 0, ["n0"], ["n0"]), START_SECONDS + NOTICE
     for now in range(0, due + 1, EVERY):
         stretch = follow(stretch, look, NOTICE, now)
-        assert stretch.told == (due if now == due else 0)
-    used = follow(stretch, look._replace(busy=True), NOTICE, due + EVERY)
-    assert (used.since, used.told) == (due + EVERY, 0)
+        assert stretch.notice == (due if now == due else 0)
+    used = follow(stretch, replace(look, busy=True), NOTICE, due + EVERY)
+    assert (used.since, used.notice) == (due + EVERY, -due - EVERY)
+
+
+def test_a_job_that_started_anew_while_nobody_looked_has_its_hour() -> None:
+    before = Stretch(0, 900, 900, ["n0"])
+    look = Look({"n0": 8}, 10 * 3_600, ["n0"], ["n0"])
+    after = follow(before, look, 86_400, now := 12 * 3_600, missed=90)
+    assert after == Stretch(now)
 
 
 @given(
@@ -121,6 +132,10 @@ JOB_SET = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/training/jobsets/a"
 RAY = "/apis/ray.io/v1/namespaces/training/rayjobs/a"
 WORKLOAD = "/apis/kueue.x-k8s.io/v1beta2/namespaces/training/workloads/w"
 QUEUE = {"kueue.x-k8s.io/queue-name": "q"}
+PUBLISHED = {
+    WORKLOAD: ("kueue-v0.19.2", "kueue.x-k8s.io/v1beta2", "Workload"),
+    JOB_SET: ("jobset-v0.12.0", "jobset.x-k8s.io/v1alpha2", "JobSet"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +161,7 @@ class World:
         self.event["rates"]["gpu-block-mng"] = 90.5
         self.aws, self.path, self.use = aws, path, [0.0] * 16
         self.labels: dict[str, str] = {}
+        self.started = "2026-12-03T12:13:20Z"
         self.server = StubApiServer(token=None, strict=False)
         for group in ("ray.io/v1", "bus.volcano.sh/v1alpha1"):
             self.server.groups.add(f"/apis/{group}")
@@ -161,7 +177,7 @@ class World:
         for number in range(2):
             own = pod(f"a-{number}", f"n{number}", job="a")
             own["metadata"]["labels"] |= {"app.kubernetes.io/component": kind, **self.labels}
-            own["status"]["startTime"] = "2026-12-03T12:13:20Z"
+            own["status"]["startTime"] = self.started
             self.server.put(f"/api/v1/namespaces/training/pods/a-{number}", own)
 
     def fetch(self, url: str) -> str:
@@ -239,9 +255,10 @@ def test_a_job_is_ended_by_what_its_engine_takes_back(
         assert changed == {path}
         found = world.server.objects[path]
         assert found["spec"][key] is value
-        if path == WORKLOAD:
-            kueue = CrdSet.from_folder(CRD_FOLDERS / "kueue-v0.19.2")
-            schema = kueue.schema({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload"})
+        if path in PUBLISHED:
+            folder, version, kind = PUBLISHED[path]
+            published = CrdSet.from_folder(CRD_FOLDERS / folder)
+            schema = published.schema({"apiVersion": version, "kind": kind})
             assert schema["properties"]["spec"]["properties"][key]["type"] == "boolean"
     else:
         (command,) = (own for own in world.server.objects.values() if "action" in own)
@@ -344,5 +361,71 @@ def test_an_idle_job_is_counted_annotated_and_in_the_ledger_until_it_is_used(
     }
     assert held == ("training", "held without use")
     busy(world)
+    # What fails once is repeated.
+    world.server.refuse("PATCH", JOB, Refusal(503, times=1))
     world.run(MINUTES + 3)
+    assert world.note() is not None
+    world.run(MINUTES + 4)
     assert world.note() is None
+
+
+@pytest.mark.parametrize("world", [("kueue", "end", JOB, True)], indirect=True)
+def test_a_notice_stands_for_fifteen_minutes_wherever_the_function_fails(world: World) -> None:
+    world.server.refuse("PATCH", JOB, Refusal(403, times=20))
+    world.run(*range(MINUTES + 5))
+    assert world.note() is None
+    world.run(MINUTES + 5)
+    assert world.note()["ends"] == "2026-12-03T14:03:20+00:00"
+    world.run(*range(MINUTES + 6, MINUTES + 20))
+    assert "ended" not in world.note()
+    # It fails between the annotation and the end.
+    world.server.refuse("PATCH", WORKLOAD, Refusal(503, times=1))
+    world.run(MINUTES + 20)
+    assert "ended" in world.note()
+    assert world.server.objects[WORKLOAD]["spec"] == {"queueName": "q"}
+    world.run(MINUTES + 21)
+    assert world.server.objects[WORKLOAD]["spec"] == {"queueName": "q", "active": False}
+
+
+@pytest.mark.parametrize("world", BATCH, indirect=True)
+def test_no_job_is_ended_that_was_not_asked_since_its_notice(world: World) -> None:
+    # The other jobs have their turns as well: each node is asked every 42 minutes.
+    world.event["ledger"]["idle"]["most"] = world.event["exporters"]["most"] = 1
+    for number in range(20):
+        name = f"b{number:02}"
+        own = pod(name, "n2", asks="1", job=name)
+        own["status"]["startTime"] = "2026-12-03T12:13:20Z"
+        world.server.put(f"/api/v1/namespaces/training/pods/{name}", own)
+    minute = 0
+    while world.note() is None:
+        world.run(minute := minute + 1)
+        assert minute < 200
+    busy(world)
+    world.run(*range(minute + 1, minute + 60))
+    assert world.server.objects[JOB]["spec"] == {"suspend": False}
+    assert world.note() is None
+
+
+@pytest.mark.parametrize("world", BATCH, indirect=True)
+def test_a_job_that_was_resumed_has_its_hour_and_a_notice_anew(world: World) -> None:
+    world.run(*range(MINUTES + 1))
+    ended = world.note()
+    assert "ended" in ended
+    # Its pods go, and their exporters do not tell of them meanwhile.
+    world.use = []
+    world.run(*range(MINUTES + 1, MINUTES + 10))
+    assert world.note() == ended
+    for number in range(2):
+        world.server.remove(f"/api/v1/namespaces/training/pods/a-{number}")
+    world.run(MINUTES + 10)
+    world.server.update(JOB, spec={"suspend": False})
+    world.use, world.started = [0.0] * 16, "2026-12-03T14:00:00Z"
+    world.show("training")
+    # 14:00 is 46 minutes and 40 seconds after the first call.
+    notice = 47 + 60 + MINUTES - 15
+    world.run(*range(47, notice))
+    assert world.note() == ended
+    assert world.server.objects[JOB]["spec"] == {"suspend": False}
+    world.run(notice)
+    assert world.note()["since"] == "2026-12-03T15:00:00+00:00"
+    assert "ended" not in world.note()

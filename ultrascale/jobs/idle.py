@@ -31,35 +31,35 @@ class IdleState(Frozen):
 
     def lines(self, now: datetime) -> Iterator[str]:
         """Yield sentences for the job's user at ``now``."""
-        gpus = f"{self.accelerators:g} accelerators"
+        hours = ((self.ended or now) - self.since).total_seconds() / _HOUR
+        usd = "" if self.usd_per_hour is None else f", ${hours * self.usd_per_hour:,.2f}"
+        yield (
+            f"{self.accelerators:g} accelerators not used since {_utc(self.since)}: "
+            f"{hours * self.accelerators:,.1f} accelerator-hours{usd}"
+        )
         if self.ended is not None:
-            yield f"ended at {_utc(self.ended)}: {gpus} were not used since {_utc(self.since)}"
+            yield f"ended for it at {_utc(self.ended)}"
             yield from (f"to go on: {command}" for command in self.resume)
-            return
-        hours = (now - self.since).total_seconds() / _HOUR
-        line = f"{gpus} not used since {_utc(self.since)}: "
-        line += f"{hours * self.accelerators:,.1f} accelerator-hours"
-        if self.usd_per_hour is not None:
-            line += f", ${hours * self.usd_per_hour:,.2f}"
-        yield line
-        if self.ends is not None:
+        elif self.ends is not None and self.ends > now:
             yield f"ended at {_utc(self.ends)} unless one of them is used; it can be resumed then"
 
 
 def idle_state(namespace: str, made: Sequence[tuple[Kind, Object]]) -> IdleState | None:
     """Return what the objects of a job say of its idle accelerators; None where they are used."""
-    mark = text(made[0][1], "metadata", "annotations", LABEL)
+    note = text(made[0][1], "metadata", "annotations", LABEL)
     try:
-        read = msgspec.convert(parse_json(mark or "null"), IdleState | None)
+        state = msgspec.convert(parse_json(note or "null"), IdleState | None)
     except ValueError:
         # Whoever may change the job may write it.
         return None
     commands = (
-        workload_of(kind).resume.format(kind=kind.resource, name=name(found), namespace=namespace)
-        for kind, found in made
-        if not label(found, QUEUE_LABEL)
+        workload_of(kind).resume.format(
+            kind=kind.resource, name=name(manifest), namespace=namespace
+        )
+        for kind, manifest in made
+        if not label(manifest, QUEUE_LABEL)
     )
-    return None if read is None else replace(read, resume=tuple(commands))
+    return None if state is None else replace(state, resume=tuple(commands))
 
 
 def _utc(moment: datetime) -> str:

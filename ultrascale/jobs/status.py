@@ -149,8 +149,9 @@ def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
         # The controller has no other word for a job that goes on with fewer pods than for a start.
         state = replace(state, phase="Running")
     idle = idle_state(namespace, made)
-    # Volcano counts a job that is aborted as failed; one that is up was resumed.
-    if idle is not None and (state.result if idle.ended is None else state.up):
+    stopped = state.phase.startswith(("Suspend", "Abort"))
+    # A note may outlive its job's end by itself, and a later resumption.
+    if idle is not None and (not stopped if idle.ended else stopped or state.result):
         idle = None
     return JobStatus(
         name=job,

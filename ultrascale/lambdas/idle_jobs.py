@@ -4,6 +4,7 @@ Times are whole seconds since 1970.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 LABEL = "ultrascale.dev/idle"
@@ -13,7 +14,7 @@ NOTICE_SECONDS = 900
 START_SECONDS = 3_600
 """Time from the latest start of a job's pods in which it may load, compile and wait."""
 _ANSWERED = 0.9  # Least share of answers
-_NODES = 8  # Most nodes of a job that have to answer, each once
+_NODES = 8  # Most nodes of a job that have to answer
 # Versions of the kinds that jobs are, by API group and plural.
 VERSIONS: Mapping[tuple[str, str], str] = {
     ("batch", "jobs"): "v1",
@@ -23,13 +24,15 @@ VERSIONS: Mapping[tuple[str, str], str] = {
 }
 
 
-class Look(NamedTuple):
+@dataclass(slots=True)
+class Look:
     """A job as one call sees it."""
 
-    started: int  # Latest start of its pods; the time of the call while one does not run
-    nodes: int  # Nodes that it has accelerators of
-    asked: int = 0  # Nodes that the call asks
-    answered: Sequence[str] = ()  # Nodes whose answer has all of the job's accelerators there
+    nodes: dict[str, float] = field(default_factory=dict[str, float])  # Its accelerators by node
+    started: float = 0  # Latest start of its pods; infinite while one does not run
+    asked: Sequence[str] = ()  # Nodes that the call asks
+    # Nodes whose answer has all of the job's accelerators there
+    answered: list[str] = field(default_factory=list[str])
     busy: bool = False  # Whether an answer has one that is used
 
 
@@ -37,10 +40,15 @@ class Stretch(NamedTuple):
     """A time without use of a job's accelerators, as far as exporters answer."""
 
     since: int  # Its start
-    asked: int = 0  # Answers asked for
+    asked: int = 0  # Answers asked for: up to the notice, and anew from it on
     answered: int = 0  # Answers
     nodes: Sequence[str] = ()  # The first nodes that answered
-    told: int = 0  # Time of the notice; 0: it is not idle
+    notice: int = 0  # Time of the notice; negative: of the use that ended it; 0: none yet
+
+    def is_known(self, nodes: int) -> bool:
+        """Return whether exporters answered for a job of ``nodes``, once around at least."""
+        enough = self.asked >= nodes and len(self.nodes) >= min(_NODES, nodes)
+        return enough and self.answered >= _ANSWERED * self.asked
 
 
 def follow(before: Stretch | None, look: Look, seconds: int, now: int, missed: int = 0) -> Stretch:
@@ -53,20 +61,27 @@ def follow(before: Stretch | None, look: Look, seconds: int, now: int, missed: i
         now: Time of the call.
         missed: Calls that failed since the one before: nobody answered them.
     """
-    ready = look.started + START_SECONDS
-    if before is None or look.busy or now <= ready:
+    ready = int(min(look.started, now)) + START_SECONDS
+    if before is None:
         return Stretch(max(now, ready))
-    asked = before.asked + look.asked * (1 + missed)
-    answered = before.answered + len(look.answered)
-    nodes = [*dict.fromkeys((*before.nodes, *look.answered))][:_NODES]
-    later = Stretch(before.since, asked, answered, nodes, before.told)
-    if now - before.since < seconds:
+    over = Stretch(max(now, ready), notice=-now if before.notice > 0 else before.notice)
+    if look.busy or now <= ready or before.since < ready:
+        return over
+    later = before._replace(
+        asked=before.asked + len(look.asked) * (1 + missed),
+        answered=before.answered + len(look.answered),
+        nodes=[*dict.fromkeys((*before.nodes, *look.answered))][:_NODES],
+    )
+    noticed = before.notice > 0
+    if now - (before.notice if noticed else before.since) < (
+        NOTICE_SECONDS if noticed else seconds
+    ):
         return later
-    if answered < _ANSWERED * asked:
-        return Stretch(now)
-    # Once around, so that no node is left out while it is not its turn.
-    known = asked >= look.nodes and len(nodes) >= min(_NODES, look.nodes)
-    return later._replace(told=before.told or now) if known else later
+    if later.answered < _ANSWERED * later.asked:
+        return over
+    if noticed or not later.is_known(len(look.nodes)):
+        return later
+    return Stretch(before.since, notice=now)
 
 
 def in_turn(

@@ -1,12 +1,12 @@
 """Jobs that leave accelerators idle: their nodes and exporters, their annotation and their end."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from sys import intern
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from ..idle_jobs import LABEL, NOTICE_SECONDS, Look, Stretch, follow, in_turn
 from ..kubernetes import MERGE_PATCH, KubernetesApi, KubernetesError
@@ -22,16 +22,6 @@ _WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"
 # Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/cli/util/util.go
 _VOLCANO, _COMMANDS = "batch.volcano.sh", "bus.volcano.sh/v1alpha1"
 _KIND, _WITH_OWN_RULES = "app.kubernetes.io/component", ("service", "dev")
-_NOT_STARTED = "~"  # Sorts behind each time
-
-
-@dataclass
-class _Job:
-    nodes: dict[str, float] = field(default_factory=dict[str, float])  # Its accelerators by node
-    started: str = ""  # Latest start of its pods
-    asked: Sequence[str] = ()
-    answered: list[str] = field(default_factory=list[str])
-    busy: bool = False
 
 
 class IdleJobs:
@@ -40,8 +30,7 @@ class IdleJobs:
     def __init__(self, settings: IdleSettings) -> None:
         self.stretches: Mapping[str, Stretch] = {}
         self._settings = settings
-        self._before: Mapping[str, Stretch] = {}
-        self._jobs: dict[str, _Job] = {}
+        self._jobs: dict[str, Look] = {}
         self._pods: dict[tuple[str, str], str] = {}
         self._nodes: dict[str, tuple[str, int]] = {}
 
@@ -50,17 +39,20 @@ class IdleJobs:
         if pool in self._settings.pools:
             self._nodes[name] = pool, accelerators
 
-    def add_pod(self, pod: "Object", name: str, accelerators: float) -> None:
+    def add_pod(self, pod: "Object", accelerators: float) -> None:
         """Add a pod of a job that was sent with `ultrascale`, unless it may be idle."""
         metadata, status, node = pod["metadata"], pod["status"], pod["spec"].get("nodeName", "")
         labels, namespace = metadata.get("labels", {}), metadata.get("namespace", "")
-        exempt = LABEL in labels or labels.get(_KIND) in _WITH_OWN_RULES
-        if exempt or name != labels.get(self._settings.job_label):
+        name = labels.get(self._settings.job_label)
+        if name is None or LABEL in labels or labels.get(_KIND) in _WITH_OWN_RULES:
             return
-        job = self._jobs.setdefault(key := intern(f"{namespace}/{name}"), _Job())
-        # Nobody sees what it does on a node without an exporter.
-        runs = status.get("phase") == "Running" and node in self._nodes
-        job.started = max(job.started, status.get("startTime", "") if runs else _NOT_STARTED)
+        job = self._jobs.setdefault(key := intern(f"{namespace}/{name}"), Look())
+        start = status.get("startTime") if status.get("phase") == "Running" else None
+        if start is None or node not in self._nodes:
+            # Nobody sees what it does on a node without an exporter.
+            job.started = math.inf
+        else:
+            job.started = max(job.started, datetime.fromisoformat(start).timestamp())
         if node in self._nodes:
             job.nodes[node] = job.nodes.get(node, 0) + accelerators
             self._pods[namespace, metadata["name"]] = key
@@ -74,40 +66,33 @@ class IdleJobs:
 
     def add_answer(self, node: str, uses: Iterable[tuple[str, str, float]]) -> None:
         """Add an exporter's answer: namespace and name of the pod that has a GPU, and its use."""
-        known: dict[str, list[float]] = {}
+        percents: dict[str, list[float]] = {}
         for namespace, pod, percent in uses:
             if (name := self._pods.get((namespace, pod))) is not None:
-                known.setdefault(name, []).append(percent)
-        for name, percents in known.items():
+                percents.setdefault(name, []).append(percent)
+        for name, values in percents.items():
             job = self._jobs[name]
-            job.busy |= max(percents) >= self._settings.below_percent
-            if len(percents) >= job.nodes.get(node, 0) and node in job.asked:
+            job.busy |= max(values) >= self._settings.below_percent
+            if len(values) >= job.nodes.get(node, 0) and node in job.asked:
                 job.answered.append(node)
 
     def follow(self, before: Mapping[str, Stretch], last: int, now: int) -> None:
         """Take all answers together; ``last`` is the time of the call before."""
-        own, self._before = self._settings, before
-        missed = max(round((now - last) / own.every) - 1, 0)
-        seconds = own.seconds - (NOTICE_SECONDS if own.ends else 0)
+        settings = self._settings
+        missed = max(round((now - last) / settings.every) - 1, 0)
+        seconds = settings.seconds - (NOTICE_SECONDS if settings.ends else 0)
         # Also where the call did not come so far.
         self.ask(now)
         self.stretches = {
-            name: follow(before.get(name), look, seconds, now, missed)
-            for name, look in self._looks(now)
+            name: follow(before.get(name), job, seconds, now, missed)
+            for name, job in self._jobs.items()
+            if job.nodes
         }
-
-    def _looks(self, now: int) -> Iterator[tuple[str, Look]]:
-        for name, job in self._jobs.items():
-            if job.nodes:
-                runs = job.started not in ("", _NOT_STARTED)
-                started = int(datetime.fromisoformat(job.started).timestamp()) if runs else now
-                seen = len(job.nodes), len(job.asked), job.answered, job.busy
-                yield name, Look(started, *seen)
 
     @property
     def idle(self) -> Sequence[str]:
         """The jobs that are idle."""
-        return [name for name, own in self.stretches.items() if own.told]
+        return [name for name, stretch in self.stretches.items() if stretch.notice > 0]
 
     def act(self, api: KubernetesApi, hourly: Mapping[str, float], now: int) -> None:
         """Annotate idle jobs, end those whose time is over, and take back what no longer holds.
@@ -118,41 +103,61 @@ class IdleJobs:
             now: The time.
         """
         for name, stretch in self.stretches.items():
-            if not stretch.told and not self._before.get(name, stretch).told:
-                continue
-            over = self._settings.ends and 0 < stretch.told <= now - NOTICE_SECONDS
-            note = self._note(name, stretch, hourly, over=over) if stretch.told else None
-            try:
-                for path, found in self._objects(api, name):
-                    if found["metadata"].get("annotations", {}).get(LABEL) != note:
-                        change = {"metadata": {"annotations": {LABEL: note}}}
-                        api.patch(path, change, kind=MERGE_PATCH)
-                    if over:
-                        _end(api, path, found)
-            except (KubernetesError, OSError) as error:
-                # Others have their turn.
-                print(f"{name} is idle: {error}")
+            # Several calls take an annotation back, as one may fail.
+            if stretch.notice > 0 or now + stretch.notice < NOTICE_SECONDS:
+                try:
+                    self._mark(api, name, stretch, hourly, now)
+                except (KubernetesError, OSError) as error:
+                    # Others have their turn.
+                    print(f"{name} is idle: {error}")
 
-    def _note(self, name: str, stretch: Stretch, hourly: Mapping[str, float], *, over: bool) -> str:
+    def _mark(
+        self, api: KubernetesApi, name: str, stretch: Stretch, hourly: Mapping[str, float], now: int
+    ) -> None:
+        """Annotate the objects of a job, and end it once they have shown the notice."""
+        since, soonest = _text(stretch.since), _text(now + NOTICE_SECONDS)
+        marked = [
+            (path, manifest, _note_of(manifest)) for path, manifest in self._objects(api, name)
+        ]
+        shown = [note for _, _, note in marked if note.get("since") == since]
+        ends = max(str(note.get("ends", soonest)) for note in shown) if shown else soonest
+        note: dict[str, Any] = {}
+        over = False
+        if stretch.notice > 0:
+            note = self._note(name, since, hourly)
+            if self._settings.ends:
+                over = ends <= _text(now) and stretch.is_known(len(self._jobs[name].nodes))
+                note |= {"ends": ends, **({"ended": ends} if over else {})}
+        for path, manifest, before in marked:
+            # A job that was ended keeps its note while its pods go.
+            ended = "ended" in before and (not note or before.get("since") == since)
+            if before != note and not ended:
+                change = {"metadata": {"annotations": {LABEL: json.dumps(note) if note else None}}}
+                api.patch(path, change, kind=MERGE_PATCH)
+            if over:
+                _end(api, path, manifest)
+
+    def _note(self, name: str, since: str, hourly: Mapping[str, float]) -> dict[str, Any]:
         held = [(*self._nodes[node], n) for node, n in self._jobs[name].nodes.items()]
         known = all(pool in hourly for pool, _, _ in held)
         usd = sum(hourly[pool] * n / whole for pool, whole, n in held) if known else None
-        ends = {"ended" if over else "ends": _text(stretch.told + NOTICE_SECONDS)}
-        return json.dumps(
-            {
-                "since": _text(stretch.since),
-                "accelerators": sum(n for _, _, n in held),
-                "usd_per_hour": usd,
-                **(ends if self._settings.ends else {}),
-            }
-        )
+        return {"since": since, "accelerators": sum(n for _, _, n in held), "usd_per_hour": usd}
 
     def _objects(self, api: KubernetesApi, name: str) -> "Iterator[tuple[str, Object]]":
         namespace, _, job = name.partition("/")
         for group, plural, version in self._settings.kinds:
             path = f"/apis/{group}/{version}/namespaces/{namespace}/{plural}"
-            for found in [*api.list(path, labelSelector=f"{self._settings.job_label}={job}")]:
-                yield f"{path}/{found['metadata']['name']}", found
+            for manifest in api.list(path, labelSelector=f"{self._settings.job_label}={job}"):
+                yield f"{path}/{manifest['metadata']['name']}", manifest
+
+
+def _note_of(job: "Object") -> Mapping[str, Any]:
+    """Return the note of a job's object; empty where somebody else wrote it."""
+    try:
+        note: object = json.loads(job["metadata"].get("annotations", {}).get(LABEL) or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return cast("Mapping[str, Any]", note) if isinstance(note, dict) else {}
 
 
 def _end(api: KubernetesApi, path: str, job: "Object") -> None:
@@ -161,10 +166,10 @@ def _end(api: KubernetesApi, path: str, job: "Object") -> None:
     namespace, name, uid = metadata.get("namespace", ""), metadata["name"], metadata["uid"]
     _, _, group, version, *_ = path.split("/")
     if _QUEUE in metadata.get("labels", {}):
-        entries = _WORKLOADS.format(namespace)
-        for entry in api.list(entries, labelSelector=f"{_JOB_UID}={uid}"):
-            own = f"{entries}/{entry['metadata']['name']}"
-            api.patch(own, {"spec": {"active": False}}, kind=MERGE_PATCH)
+        workloads = _WORKLOADS.format(namespace)
+        for entry in api.list(workloads, labelSelector=f"{_JOB_UID}={uid}"):
+            entry_path = f"{workloads}/{entry['metadata']['name']}"
+            api.patch(entry_path, {"spec": {"active": False}}, kind=MERGE_PATCH)
     elif group == _VOLCANO:
         target = {"apiVersion": f"{group}/{version}", "kind": "Job", "name": name, "uid": uid}
         about = {"name": f"{name}-idle", "namespace": namespace, "ownerReferences": [target]}

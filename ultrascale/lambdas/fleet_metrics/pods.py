@@ -73,7 +73,7 @@ def _add_owner(
 ) -> None:
     node, metadata = pod["spec"].get("nodeName"), pod["metadata"]
     if paid.idle is not None:
-        paid.idle.add_pod(pod, job[1], requested)
+        paid.idle.add_pod(pod, requested)
     if node is None:
         paid.add_waiting(job, requested, _usable_pools(pod["spec"], settings))
         return

@@ -194,8 +194,10 @@ def reason(workload: Object) -> str:
         return ""
     if _is_given_up(workload):
         return (
-            f"Kueue has given it up{_reason_of(condition(workload, 'Evicted'))}: cancel it, or set "
-            f"spec.active of Workload {name(workload)} to true"
+            f"Kueue has given it up{_reason_of(condition(workload, 'Evicted'))}: cancel it, or "
+            f"kubectl patch workloads.kueue.x-k8s.io {name(workload)} -n "
+            f"{text(workload, 'metadata', 'namespace')} --type=merge "
+            """-p '{"spec":{"active":true}}'"""
         )
     if condition(workload, "Admitted"):
         return _without_pods(workload)
