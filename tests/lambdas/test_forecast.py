@@ -14,16 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.fleet import node
 from tests.support.ledger_aws import LedgerAws, running_aws
 from tests.support.ledger_call import call
+from tests.support.ledger_life import BLOCK as BLOCK_POOL
 from tests.support.ledger_life import EVENT, GPUS, RESERVATION, Life
-from tests.support.ledgers import POOL, SIZE, advanced, at, reservation
+from tests.support.ledgers import BLOCK, POOL, SIZE, advanced, at, reservation
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import StubApiServer
 from ultrascale.lambdas.fleet_metrics import handler
 from ultrascale.lambdas.fleet_metrics import ledger as ledger_module
 from ultrascale.lambdas.fleet_metrics.measures import Measures
-from ultrascale.lambdas.fleet_metrics.paid import Paid
+from ultrascale.lambdas.fleet_metrics.paid import Owner, Paid
 from ultrascale.lambdas.fleet_metrics.pods import measure_queues
 from ultrascale.lambdas.fleet_metrics.settings import Settings
 from ultrascale.lambdas.forecast import HOUR, HOURS, Hour, bought_ahead, forecast
@@ -85,7 +87,11 @@ def test_a_steady_use_leaves_the_rest_and_the_queue_takes_of_it_what_its_jobs_ru
     assert (alone.hours, alone.unused, alone.low, alone.high) == (10_000, 4_000, 4_000, 4_000)
     # 60 accelerators in use and 10 taken each hour: a job has its own for 6 hours.
     assert (queued.unused, full.unused) == (4_000 - 200 * 6, 0)
-    assert alone.error == 0
+    assert (alone.error, alone.spare, queued.spare) == (0, 40, 0)
+    # Nodes that some hour needs are not spare.
+    peaks = forecast(use_of(series(random.Random(1), noise=0, drift=0)[: 4 * WEEK]), ahead(100), 0)
+    assert peaks is not None
+    assert peaks.spare == pytest.approx(30)
 
 
 @pytest.mark.parametrize(
@@ -104,15 +110,23 @@ def test_a_use_that_was_not_measured_is_no_idleness() -> None:
 
 def test_only_reservations_that_go_on_have_hours_left() -> None:
     now = MONDAY + 600
+    fees = [
+        {"usd": "1", "since": MONDAY + DAY * day, "until": MONDAY + DAY * (day + 1)}
+        for day in (0, 2)
+    ]
+    plan: Any = {"purchase": "training-plan", "state": "Active", "fees": fees}
     rows = [
         reservation(0, now, [MONDAY, MONDAY + 2 * DAY]),
         reservation(0, now, None, pool="odcr"),
         reservation(0, now, None, pool="dated", state="scheduled"),
-        reservation(0, now, [MONDAY, MONDAY + DAY], pool="plan", state="Failed"),
+        reservation(0, now, [MONDAY, MONDAY + DAY], pool="failed", state="Failed"),
+        reservation(0, now, [MONDAY, MONDAY + 3 * DAY], pool="plan", **plan),
+        reservation(0, now, [MONDAY, MONDAY + 3 * DAY], 0, pool="gap", **plan),
     ]
     bought = bought_ahead(rows, now)
-    # The last 40 minutes of a block drain.
-    assert {pool: len(hours) for pool, hours in bought.items()} == {POOL: 46, "odcr": 167}
+    # The last 40 minutes of a block drain; nothing is bought in the second day of the plan.
+    hours = {pool: len(hours) for pool, hours in bought.items()}
+    assert hours == {POOL: 46, "odcr": 167, "plan": 46}
     assert {*bought[POOL].values()} == {2 * SIZE}
     assert len(bought_ahead(rows, now, now + DAY)[POOL]) == 23
 
@@ -122,7 +136,7 @@ def test_use_of_an_hour_is_the_mean_of_its_measurements(counts: list[float], eve
     state: State | None = None
     times = [MONDAY + number * every + 1 for number in range(len(counts))]
     for now, count in zip(times, counts, strict=True):
-        state = advanced(state, [reservation(0, 0, None)], now, every, {POOL: count})
+        state = advanced(state, [reservation(0, 0, None)], now, every, {BLOCK: count})
     assert state is not None
     state = State.parse(state.text())
     by_hour: dict[int, list[float]] = {}
@@ -133,6 +147,30 @@ def test_use_of_an_hour_is_the_mean_of_its_measurements(counts: list[float], eve
     )
     taken = sum(max(after - before, 0) for before, after in pairwise(counts))
     assert sum(own.taken for own in state.use[POOL]) == pytest.approx(taken)
+
+
+def test_use_counts_for_the_pool_that_pays_whatever_pool_runs_it() -> None:
+    now, later = MONDAY, MONDAY + 30 * DAY
+    rows = [
+        reservation(0, 0, (now, later)),
+        # The next block of the same pool has not begun.
+        reservation(0, 0, (later, later + DAY), reservation="cr-next", state="scheduled"),
+    ]
+    event = json.loads(json.dumps(EVENT))
+    (block,) = (own for own in event["ledger"]["reserved"] if own["pool"] == "gpu-block-mng")
+    event["ledger"]["reservations"]["gpu-other"] = block["id"]
+    settings = Settings.parse(event)
+    assert settings.ledger is not None
+    paid = Paid(settings.ledger)
+    for name in ("gpu-block-mng", "gpu-other"):
+        made = node(name, BLOCK_POOL)
+        made["metadata"]["labels"]["ultrascale.dev/pool"] = name
+        paid.add_node(made, GPUS, [], settings)
+        paid.add_pod(name, Owner("running", "training", "", "", name), 6)
+    used = paid.used()
+    assert used == {block["id"]: 12}
+    state = advanced(None, rows, now, HOUR, {BLOCK: used[block["id"]]})
+    assert [row.used for row in state.use[POOL]] == [12]
 
 
 ASKED = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "8"}}}]}
@@ -189,8 +227,7 @@ def test_once_a_day_the_function_says_what_will_go_unused(
     # One of two nodes works, for half of each day.
     for now in range(start, midnight, HOUR):
         busy = GPUS * (now % DAY < DAY // 2)
-        used = {"gpu-block-mng": busy}
-        state = advanced(state, rows, now, HOUR, used)
+        state = advanced(state, rows, now, HOUR, {RESERVATION: busy})
     assert state is not None
     aws.objects[STATE] = state.text()
     life = Life(2, (start, end), ((start, end),), ((0, 0),), ((0, 0),), (), (0, 0))

@@ -41,22 +41,24 @@ us-east-2,ec2,p5en.48xlarge,hour,60,USD,2026-10-20,page
 """
 
 
-def state_of(weeks: int, *rows: ReservationRow, waiting: int = 0) -> bytes:
-    """Return the state after weeks in which one node of two was used in each pool."""
+def state_of(
+    weeks: int, *rows: ReservationRow, waiting: int = 0, used: int = 8, of_three: int = 2
+) -> bytes:
+    """Return the state after weeks in which each reservation was used in so many of three hours."""
     job = {"kind": "waiting", "namespace": "training", "job": "llm", "n": waiting, "pools": [POOL]}
     there: list[Any] = [*rows, job] if waiting else [*rows]
     state: State | None = None
     for now in range(TODAY - weeks * 168 * HOUR, TODAY, HOUR):
         # Jobs of two hours.
-        count = 8 - 8 * (now // HOUR % 3 == 0)
-        state = advanced(state, there, now, HOUR, {row["pool"]: count for row in rows})
+        count = used * (now // HOUR % 3 < of_three)
+        state = advanced(state, there, now, HOUR, {row["reservation"]: count for row in rows})
     assert state is not None
     return state.text()
 
 
-def folder_of(path: Path, state: bytes) -> Path:
+def folder_of(path: Path, state: bytes, **reserved: Any) -> Path:
     rows = [
-        reservation(WINDOW[0], TODAY, WINDOW),
+        reservation(WINDOW[0], TODAY, WINDOW, **reserved),
         node(WINDOW[0], TODAY, 1, [used("a")]),
         node(at("2026-11-20"), at("2026-11-21"), 9, [used("b")], purchase="on-demand", pool="burst")
         | {"reservation": ""},
@@ -93,6 +95,41 @@ def test_hours_that_will_go_unused_are_shown_with_their_cost_and_ways_out(
     assert "smaller: no: a block cannot be modified" in text
     assert f"capacity-reservation/{BLOCK} --principals CONSUMER" in text
     assert len(pool["ways"]) == len(ways()) / len(OPTIONS)
+
+
+def test_hours_of_an_extension_have_its_price(ultrascale: Ultrascale, tmp_path: Path) -> None:
+    begins = at("2026-11-20T11:30")
+    usd = (WINDOW[1] - begins) / HOUR * 2 * 45.0
+    fees = [{"usd": f"{usd:.2f}", "since": begins, "until": WINDOW[1]}]
+    row = reservation(0, 0, WINDOW, fees=fees)
+    folder = folder_of(tmp_path, state_of(4, row), fees=fees)
+
+    (pool,) = json.loads(asked(ultrascale, folder, "--ahead", "3", "--json"))
+
+    assert pool["usd"] == pytest.approx([96 * 45] * 3, abs=5)
+
+
+def test_only_nodes_without_a_user_in_any_hour_are_offered_away(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    own: Any = {"purchase": "odcr", "pool": "gpu-reserved-odcr"}
+    group = "arn:aws:resource-groups:us-east-2:111122223333:group/odcr"
+    rows = [
+        reservation(0, 0, None, 4, reservation=name, **own | {"pool": pool})
+        for name, pool in (("cr-0dd", "gpu-reserved-odcr"), (group, "gpu-shared"))
+    ]
+    folder = folder_of(tmp_path, state_of(4, *rows, used=16, of_three=1))
+
+    pools = json.loads(asked(ultrascale, folder, "--ahead", "7", "--json"))
+
+    # Of four nodes two are used in each third hour, and none in others.
+    commands = [
+        way["command"] for pool in pools for way in pool["ways"] if "modify-cap" in way["command"]
+    ]
+    assert [command.split("--capacity-reservation-id ")[1] for command in commands] == [
+        "cr-0dd --instance-count 2",
+        "RESERVATION --instance-count 2",
+    ]
 
 
 def test_a_queue_takes_idle_hours_for_as_long_as_jobs_run(

@@ -301,7 +301,7 @@ def _print_outlooks(outlooks: "Sequence[Outlook]", *, as_json: bool) -> None:
         table.add_column(name, justify="right")
     for pool in outlooks:
         words = [_interval(amounts) for amounts in (pool.unused, pool.usd)]
-        error = f"{100 * pool.error:.1f} %" if pool.unused else "under 2 weeks of use"
+        error = "under 2 weeks of use" if pool.error is None else f"{100 * pool.error:.1f} %"
         table.add_row(pool.pool, f"{pool.node_hours:,.0f}", *words, error)
     screen().print(table)
     for pool in outlooks:

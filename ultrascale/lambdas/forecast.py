@@ -35,11 +35,17 @@ class Hour(NamedTuple):
     taken: float  # Accelerators that jobs took between two of them
 
 
-def span_of(row: ReservationRow) -> tuple[int, float] | None:
-    """Return the usable time of a reservation; None once it is over, and before it is paid for."""
-    if row["window"] is not None and row["state"].lower() not in _OVER:
-        return row["window"][0], row["usable"] or row["window"][1]
-    return (0, math.inf) if row["state"] == "active" else None
+def paid_times(row: ReservationRow) -> Sequence[tuple[int, float]]:
+    """Return the times in which nodes of a reservation can be used; none once it is over."""
+    window, usable = row["window"], row["usable"]
+    if not row["bought"] or row["state"].lower() in _OVER:
+        return []
+    if window is None or usable is None:
+        return [(0, math.inf)] if row["state"] == "active" else []
+    # The fees of a plan tell its parts.
+    parts = [(fee["since"], fee["until"]) for fee in row["fees"]]
+    is_plan = parts and row["purchase"] == "training-plan"
+    return [(start, min(end, usable)) for start, end in (parts if is_plan else [window])]
 
 
 def bought_ahead(
@@ -54,10 +60,10 @@ def bought_ahead(
     """
     bought: dict[str, Counter[int]] = defaultdict(Counter)
     for row in rows:
-        if (span := span_of(row)) is not None:
-            last = min(span[1], until)
+        for start, end in paid_times(row):
+            last = min(end, until)
             last = now + _OPEN_SECONDS if math.isinf(last) else int(last)
-            for hour in range(-(-max(now, span[0]) // HOUR), last // HOUR):
+            for hour in range(-(-max(now, start) // HOUR), last // HOUR):
                 bought[row["pool"]][hour] += row["bought"] * row["accelerators"]
     return bought
 
@@ -70,6 +76,7 @@ class Forecast(NamedTuple):
     low: float  # Lower end of an interval of 80 %
     high: float  # Its upper end
     error: float  # Error of the same forecast in weeks that it did not know, of the accelerators
+    spare: float  # Accelerators that no hour of the last weeks used, and no waiting job wants
 
 
 def forecast(use: Sequence[Hour], bought: Mapping[int, float], wanted: float) -> Forecast | None:
@@ -83,7 +90,7 @@ def forecast(use: Sequence[Hour], bought: Mapping[int, float], wanted: float) ->
         bought: Reserved accelerators by hour.
         wanted: Accelerators that waiting jobs want. They take idle ones for as long as jobs do.
     """
-    levels = {each.hour: each.used / each.samples for each in use}
+    levels = {row.hour: row.used / row.samples for row in use}
     weeks: dict[int, list[int]] = defaultdict(list)
     for hour in sorted(levels):
         weeks[(use[-1].hour - hour) // _WEEK].append(hour)
@@ -92,13 +99,14 @@ def forecast(use: Sequence[Hour], bought: Mapping[int, float], wanted: float) ->
         return None
     error = math.sqrt(fmean(miss**2 for miss in _misses(levels, whole, len(bought))))
     total, guess = sum(bought.values()), _guess(levels)
-    taken = sum(each.taken for each in use)
+    taken = sum(row.taken for row in use)
     # Where no job began they go on for as long as anybody looked.
     run = sum(levels.values()) / taken if taken else HOURS
     idle = total - sum(min(guess(hour), count) for hour, count in bought.items()) - wanted * run
     wide = _STUDENT[len(whole) - 1] * error * len(bought)
     unused, low, high = (min(max(idle + change, 0.0), total) for change in (0, -wide, wide))
-    return Forecast(total, unused, low, high, error / (total / len(bought)))
+    spare = max(min(bought.values()) - max(levels.values()) - wanted, 0)
+    return Forecast(total, unused, low, high, error / (total / len(bought)), spare)
 
 
 def _guess(levels: Mapping[int, float]) -> Callable[[int], float]:
@@ -106,7 +114,7 @@ def _guess(levels: Mapping[int, float]) -> Callable[[int], float]:
     hours: dict[int, list[float]] = defaultdict(list)
     for hour, level in levels.items():
         hours[hour % _WEEK].append(level)
-    means, mean = {hour: fmean(own) for hour, own in hours.items()}, fmean(levels.values())
+    means, mean = {hour: fmean(known) for hour, known in hours.items()}, fmean(levels.values())
     return lambda hour: means.get(hour % _WEEK, mean)
 
 

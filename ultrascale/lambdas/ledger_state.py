@@ -3,13 +3,14 @@
 import gzip
 import json
 from base64 import b64decode, b64encode
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import chain
 from typing import Any
 
-from .forecast import HOUR, HOURS, Hour, span_of
+from .forecast import HOUR, HOURS, Hour, paid_times
 from .idle_jobs import Stretch
 from .ledger import DAY, VERSION, day_of, encode, file_key
 
@@ -48,15 +49,16 @@ class State:
         return encode(chain([json.dumps(head)], rows))
 
     def sampled(self, used: Mapping[str, float]) -> "State":
-        """Return the state with the use of the pools whose reservations are paid for now."""
+        """Return the state with the use of reservations that are paid for now, by pool."""
         now, use, counts = self.at // HOUR, {**self.use}, {**self.used}
-        spans = {row["pool"]: span_of(row) for row in self.rows("reservation")}
-        for pool, span in spans.items():
-            if span is None or not span[0] <= self.at < span[1]:
-                continue
-            hours = [hour for hour in use.get(pool, ()) if hour.hour > now - HOURS]
+        sums: defaultdict[str, float] = defaultdict(float)
+        for row in self.rows("reservation"):
+            if any(start <= self.at < end for start, end in paid_times(row)):
+                sums[row["pool"]] += used.get(row["reservation"], 0)
+        for pool, count in sums.items():
+            hours = [row for row in use.get(pool, ()) if row.hour > now - HOURS]
             last = hours.pop() if hours and hours[-1].hour == now else Hour(now, 0, 0, 0)
-            count = counts[pool] = used.get(pool, 0)
+            counts[pool] = count
             taken = last.taken + max(count - self.used.get(pool, count), 0)
             use[pool] = [*hours, Hour(now, last.samples + 1, last.used + count, taken)]
         return replace(self, used=counts, use=use)

@@ -16,7 +16,6 @@ from ultrascale.ledger.showback import Ledger, Showback
 
 _NOT_BEGUN = frozenset({"scheduled", "assessing", "delayed"})
 _PAST_DAYS = 7  # Of use outside reservations
-_UNKNOWN = "an unknown number of"
 
 
 class Outlook(Frozen):
@@ -27,7 +26,7 @@ class Outlook(Frozen):
     # Those without a user, and both ends of an interval of 80 %; empty: too little use is known
     unused: Sequence[float]
     usd: Sequence[float]  # Their cost; empty without a price as well
-    error: float  # Error of the same forecast in weeks that it did not know, as a share of nodes
+    error: float | None  # Error of the same forecast in weeks that it did not know, of the nodes
     waiting: float  # Accelerators that waiting jobs want
     # Ways out of each reservation, as in `ways.csv`, with the values of this pool
     ways: Sequence[Mapping[str, str]]
@@ -56,36 +55,42 @@ def look_ahead(ledger: Ledger, file: str, now: int, days: int) -> Iterator[Outlo
     midnight, until = now - now % DAY, now + days * DAY
     state = read.state_of(ledger.source, ledger.account_of)
     past = ledger.showback(midnight - _PAST_DAYS * DAY, midnight)
-    rows: list[ReservationRow] = [
-        row
-        for row in sorted(state.rows("reservation"), key=itemgetter("pool"))
-        if _option(row) == "future-dated" or bought_ahead([row], now, until)
-    ]
+    named = {
+        "file": file,
+        "partition": ledger.cluster.partition,
+        "region": ledger.cluster.region,
+        "account": ledger.cluster.account or "ACCOUNT",
+    }
+    rows: list[ReservationRow] = sorted(state.rows("reservation"), key=itemgetter("pool"))
     for pool, group in groupby(rows, key=itemgetter("pool")):
-        own = list(group)
-        bought = bought_ahead(own, now, until).get(pool, {})
+        reserved = [
+            (row, sum(bought_ahead([row], now, until).get(pool, {}).values()), _usd(row, past, now))
+            for row in group
+        ]
+        reserved = [own for own in reserved if own[1] or _option(own[0]) == "future-dated"]
+        if not reserved:
+            continue
+        bought = bought_ahead((row for row, _, _ in reserved), now, until).get(pool, {})
         waiting = sum(job["n"] for job in state.rows("waiting") if pool in job["pools"])
-        found = forecast(state.use.get(pool, ()), bought, waiting)
-        size, usd = own[0]["accelerators"], _usd(own[0], past)
-        unused = [] if found is None else [hours / size for hours in found[1:4]]
-        values = {
-            "file": file,
-            "partition": ledger.cluster.partition,
-            "region": ledger.cluster.region,
-            "account": ledger.cluster.account or "ACCOUNT",
-            "waiting": f"{waiting:g}",
-            "usd": _UNKNOWN if usd is None else f"{usd:,.2f}",
-            "nodes": int(unused[1] / len(bought)) if unused else 0,
-            **_burst(own[0]["type"], past),
-        }
+        result = forecast(state.use.get(pool, ()), bought, waiting)
+        size, type = reserved[0][0]["accelerators"], reserved[0][0]["type"]
+        unused = [] if result is None else [hours / size for hours in result[1:4]]
+        costs = [hours * usd for _, hours, usd in reserved if usd is not None and hours]
+        is_priced = len(costs) == sum(hours > 0 for _, hours, _ in reserved)
+        values = {**named, "waiting": f"{waiting:g}", **_burst(type, past)}
+        spare = 0 if result is None else int(result.spare / size)
+        texts: list[Mapping[str, str]] = []
+        for row, _, usd in reserved:
+            texts += _ways(row, min(spare, row["bought"]), {**values, "usd": _amount(usd)})
+            spare = max(spare - row["bought"], 0)
         yield Outlook(
             pool=pool,
             node_hours=sum(bought.values()) / size,
             unused=unused,
-            usd=[] if usd is None else [hours * usd for hours in unused],
-            error=0 if found is None else found.error,
+            usd=[hours * sum(costs) / sum(bought.values()) for hours in unused if is_priced],
+            error=None if result is None else result.error,
             waiting=waiting,
-            ways=[way for row in own for way in _ways(row, values)],
+            ways=texts,
         )
 
 
@@ -94,33 +99,45 @@ def _option(row: ReservationRow) -> str:
     return "future-dated" if dated else row["purchase"]
 
 
-def _usd(row: ReservationRow, past: Showback) -> float | None:
-    """Return the price of a node-hour: of its fees, or of a rate."""
+def _usd(row: ReservationRow, past: Showback, now: int) -> float | None:
+    """Return the price of a node-hour from now on: of its fees, or of a rate."""
     if row["window"] is None:
         price = past.rates.get((row["purchase"], row["type"]))
         return price and price.price
-    own = [each for each in past.bought if each.key.reservation == row["reservation"]]
-    windows = [window for each in own for window in each.windows]
-    if not windows or any(window.cents is None for window in windows):
-        return None
-    hours = sum(window.ends - window.starts for window in windows) / HOUR
-    nodes = own[0].accelerators / row["accelerators"]
-    return sum(window.cents or 0 for window in windows) / 100 / hours / nodes
+    for bought in past.bought:
+        windows = [window for window in bought.windows if window.ends > now]
+        cents = [window.cents for window in windows if window.cents is not None]
+        is_own = bought.key.reservation == row["reservation"]
+        if is_own and cents and len(cents) == len(windows):
+            hours = sum(window.ends - window.starts for window in windows) / HOUR
+            return sum(cents) / 100 / hours / (bought.accelerators / row["accelerators"])
+    return None
 
 
 def _burst(type: str, past: Showback) -> Mapping[str, str]:
     """Return node-hours a day of a type that ran jobs outside reservations, and their price."""
-    lines = [line for line in past.lines if line.key.type == type and not line.key.reason]
-    outside = [line for line in lines if not line.key.reservation]
-    hours = sum(float(line.node_seconds) for line in outside) / HOUR
-    cents = sum(line.cents or 0 for line in outside)
-    usd = f"{cents / 100 / hours:,.2f}" if cents else _UNKNOWN
-    return {"burst": f"{hours / _PAST_DAYS:,.1f}", "burst_usd": usd}
+    lines = [line for line in past.lines if line.key.type == type and not line.key.reservation]
+    lines = [line for line in lines if not line.key.reason]
+    hours = sum(float(line.node_seconds) for line in lines) / HOUR
+    cents = sum(line.cents or 0 for line in lines)
+    usd = cents / 100 / hours if cents else None
+    return {"burst": f"{hours / _PAST_DAYS:,.1f}", "burst_usd": _amount(usd)}
 
 
-def _ways(row: ReservationRow, values: Mapping[str, object]) -> Iterator[Mapping[str, str]]:
-    named = {**values, **row, "left": row["bought"] - int(str(values["nodes"]))}
+def _amount(usd: float | None) -> str:
+    return "an unknown number of" if usd is None else f"{usd:,.2f}"
+
+
+def _ways(
+    row: ReservationRow, spare: int, values: Mapping[str, str]
+) -> Iterator[Mapping[str, str]]:
+    """Yield the ways out of a reservation, of whose nodes some are used in no hour."""
+    # Commands take a reservation of EC2; none takes a resource group.
+    id = "RESERVATION" if ":resource-groups:" in row["reservation"] else row["reservation"]
+    left = row["bought"] - spare if spare else "NODES"
+    nodes = {"spare": spare, "nodes": spare or "NODES", "left": left}
     for cell in ways():
         if cell["option"] == _option(row):
+            named = {**row, **values, **nodes, "reservation": id}
             texts = {name: Template(text).substitute(named) for name, text in cell.items()}
             yield {"reservation": row["reservation"], **texts}

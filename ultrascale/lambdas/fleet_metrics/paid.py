@@ -128,12 +128,11 @@ class Paid:
         return sum(max(own) for job, own in self._waiting.items() if pool in self._usable[job])
 
     def used(self) -> Mapping[str, float]:
-        """Return the accelerators in use on the nodes of reservations, by pool."""
+        """Return the accelerators in use on the nodes of each reservation."""
         used: defaultdict[str, float] = defaultdict(float)
         for name, node in self._nodes.items():
-            if node.reservation:
-                taken = sum(amount for _, amount in self._used.get(name, ()))
-                used[node.pool] += min(taken, node.accelerators)
+            taken = sum(amount for _, amount in self._used.get(name, ()))
+            used[node.reservation] += min(taken, node.accelerators)
         return used
 
     def values(self) -> Iterator[tuple[str, str]]:
