@@ -10,7 +10,7 @@ import yaml
 from tests.support.folders import ROOT
 from tests.support.job_rules import findings
 from tests.support.jobs import DEV, KUEUE, job_cluster, objects, pod_spec, prepared, refusals
-from tests.support.pools import SPOT, pool_document
+from tests.support.pools import CAPACITY_BLOCK, SPOT, pool_document
 from ultrascale.parts.dev.plan import program
 
 GPUS = pool_document(instance_types=["g6e.12xlarge"])
@@ -98,6 +98,16 @@ def test_what_a_person_may_regret_is_said_before_the_node_is_paid_for(
     job = PART | changes if "resources" in changes else PART
     notes = prepared(cluster, job, **changes).notes
     assert any(note in each for each in notes), notes
+
+
+def test_a_node_of_a_block_that_is_paid_for_costs_nothing_more() -> None:
+    paid = {
+        "provisioner": "karpenter",
+        "instance_types": ["p5.48xlarge"],
+        "purchase": CAPACITY_BLOCK | {"fee": 26_880},
+    }
+    notes = prepared(job_cluster(GPUS | paid, scheduling=None), PART).notes
+    assert not any("an hour until it ends" in each for each in notes), notes
 
 
 # --- queues

@@ -61,6 +61,15 @@ def plan_window(pool: config.Pool) -> WindowPlan | None:
     return block_window(pool.instance_types, purchase.starts, purchase.ends)
 
 
+def fee_per_node_hour(pool: config.Pool) -> float | None:
+    """Return a fee spread over all nodes and the whole window, used or not; None without one."""
+    purchase = pool.purchase
+    if not isinstance(purchase, config.CapacityBlock | config.TrainingPlan) or not purchase.fee:
+        return None
+    hours = (purchase.ends - purchase.starts) / timedelta(hours=1)
+    return sum(fee.usd for fee in purchase.fee) / (hours * pool.nodes.highest * pool.shards)
+
+
 def block_window(instance_types: Iterable[str], starts: datetime, ends: datetime) -> WindowPlan:
     """Return the usable window of a Capacity Block of one of ``instance_types``.
 

@@ -263,6 +263,16 @@ def test_a_block_of_a_known_price_is_in_the_sum_and_not_told_as_left_out_of_it()
     assert (answer.usd_per_month.value or 0) < 730 * (answer.usd_per_hour.value or 0)
 
 
+def test_a_block_costs_its_fee_and_no_rate_of_a_list() -> None:
+    known = catalog_prices().under(prices_of(ec2_capacity_block=31.5))
+    block = pool_document(purchase=CAPACITY_BLOCK | {"fee": 26_880.5}, nodes={"max": 2})
+    found = needs(block | {"zones": [ZONE]}, **EAST, price_list=known)
+    assert values(found, "train")["usd_per_month"] == pytest.approx(26_880.5)
+    daily = max(step.usd_per_day.get("train", 0) for step in found.spend.steps)
+    assert daily == pytest.approx(26_880.5 / 7)
+    assert found.answer.money.paid_before == ()
+
+
 def test_volumes_of_a_window_cost_nothing_outside_of_it() -> None:
     """A week of a block has a week of its nodes' volumes."""
     block = pool_document(purchase=CAPACITY_BLOCK, nodes={"max": 2}, zones=[ZONE])

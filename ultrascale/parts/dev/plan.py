@@ -98,7 +98,8 @@ def _cost(request: JobRequest, job: DevJob) -> Iterator[str]:
     prices = catalog_prices()
     launched = [pool for pool in request.nodes if pool.sized_by in capacity.SIZED_BY_PODS]
     known = [price_as_bought(pool, request.cluster.region, prices) for pool in launched]
-    values = [price.value for price in known if price.value is not None]
+    # A fee is paid whether a node is launched or not.
+    values = [price.price.price for price in known if price.price is not None]
     if values:
         hourly = max(values)
         yield (

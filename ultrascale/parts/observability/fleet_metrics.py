@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import timedelta
 
 from ultrascale import config
 from ultrascale.catalog import addons, eks, karpenter, kubernetes, mountpoint, prices
@@ -120,20 +119,10 @@ def teams(cluster: config.Cluster, watches: Sequence[Watch]) -> Mapping[str, str
 
 
 def rates(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Mapping[str, float]:
-    """Return the price of a node-hour of each pool as it was bought, where it is known.
-
-    A fee is spread over all nodes and the whole window, used or not.
-    """
+    """Return the price of a node-hour of each pool as it was bought, where it is known."""
     known = prices.catalog_prices()
     listed = {pool.pool: price_as_bought(pool, cluster.region, known).value for pool in pools}
-    found = {name: value for name, value in listed.items() if value is not None}
-    for pool in cluster.pools:
-        purchase = pool.purchase
-        if isinstance(purchase, config.CapacityBlock | config.TrainingPlan) and purchase.fee:
-            hours = (purchase.ends - purchase.starts) / timedelta(hours=1)
-            fee = sum(own.usd for own in purchase.fee)
-            found[pool.name] = fee / (hours * pool.nodes.highest * pool.shards)
-    return found
+    return {name: value for name, value in listed.items() if value is not None}
 
 
 def node_types(pools: Sequence[PoolPlan]) -> tuple[str, ...]:

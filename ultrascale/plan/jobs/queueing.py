@@ -478,7 +478,8 @@ def _wait(part: JobRequest) -> _Wait | None:
     share = node_share(part.job, part.nodes)
     known = catalog_prices()
     prices = [price_as_bought(pool, part.cluster.region, known) for pool in growing]
-    values = [price.value for price in prices if price.value is not None]
+    # A fee is paid whether a node is launched or not.
+    values = [price.price.price for price in prices if price.price is not None]
     on_a_node = 1
     if share.accelerators:
         # Of the smallest node: a larger one holds more pods, and fewer are launched.

@@ -71,6 +71,7 @@ class PoolPlan(Frozen, Provisioned):
     reservation: ReservationPlan | None
     # Window of a Capacity Block or a training plan; None for every other option.
     window: WindowPlan | None
+    fee_per_node_hour: float | None  # Fee paid in advance, in US dollars; None: not stated
     # Most of `max_nodes` that may be On-Demand instances, launched where Spot is short; 0 without
     # such a fallback.
     fallback_nodes: int

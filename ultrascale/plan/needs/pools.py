@@ -319,8 +319,12 @@ def price_as_bought(pool: PoolPlan, region: str, price_list: PriceList) -> PerNo
     Args:
         pool: The pool.
         region: AWS Region.
-        price_list: Prices. That of a block, of Spot, or of HyperPod goes where it has one.
+        price_list: Prices, for pools without a fee. That of a block, of Spot, or of HyperPod goes
+            where it has one.
     """
+    if pool.fee_per_node_hour is not None:
+        words = f"${pool.fee_per_node_hour:,.2f} an hour of purchase.fee"
+        return PerNode(value=pool.fee_per_node_hour, words=words)
     seller = pool.facts.seller
     names = pool.instance_types if seller == "ec2" else pool.node_types
     listed = listed_prices(names, pool.purchase, seller, region, price_list)

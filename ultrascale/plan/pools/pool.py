@@ -234,6 +234,7 @@ def plan_pool(
         capacity_type=capacity.capacity_type(pool.purchase),
         reservation=capacity.plan_reservation(pool.purchase),
         window=window,
+        fee_per_node_hour=capacity.fee_per_node_hour(pool),
         fallback_nodes=capacity.fallback_nodes(pool),
         instance_types=pool.instance_types,
         node_types=node_types(pool),
