@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.pools import make_cluster
+from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
 from ultrascale.parts.keys.accesses import UNKNOWN_ACCOUNT, key_policies
 from ultrascale.parts.keys.model import KeyPolicyPlan
 from ultrascale.plan import plan_cluster
@@ -95,3 +95,10 @@ def test_owners_of_keys_of_buckets_that_exist_are_told_like_ours_once_for_each_k
     (policy,) = told(key=KEY, claim=claim)
     assert policy.uses == ("storage", "buckets"), "a key that is also that of what is made"
     assert sids(policy) == ["ObjectsOfPods"]
+
+
+def test_a_key_of_another_account_lets_the_ledger_be_written() -> None:
+    section = {"observability": {"ledger": {}}}
+    (policy,) = policies(keys={"storage": KEY}, pools=[SYSTEM_POOL, NEURON_POOL], **section)
+    assert sids(policy) == ["Ledger"]
+    assert policy.statements[0]["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]

@@ -19,6 +19,7 @@ from ultrascale.plan.model import (
     PlannedPart,
     StandingItem,
 )
+from ultrascale.plan.model.parts import KeyPrincipal
 
 LAYER = "observability"
 """The layer of its stack."""
@@ -130,6 +131,20 @@ class Plan(PlannedPart):
     def features(self) -> Sequence[Feature]:
         """The agents, which call CloudWatch, and the ledger."""
         return ("cloudwatch",) if self.ledger is None else ("cloudwatch", "ledger")
+
+    @property
+    def key_principals(self) -> Sequence[KeyPrincipal]:
+        """The function that writes the ledger."""
+        writer = KeyPrincipal(
+            use="storage",
+            name="Ledger",
+            who="the function that measures the fleet",
+            does="no ledger is written",
+            actions="s3-write",
+            layer=LAYER,
+            via="s3",
+        )
+        return () if self.ledger is None else (writer,)
 
     @property
     def identities(self) -> Sequence[str]:
