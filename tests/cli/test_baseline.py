@@ -109,6 +109,7 @@ def test_a_trace_without_an_answer_has_a_status_of_its_own(
         ((*PRICED, "--format", "pbs"), 64, "write one of slurm"),
         ((*PRICED, "--timezone", "Mars/Base"), 64, "--timezone"),
         ((*PRICED, "--spot-loss", "120"), 64, "--spot-loss"),
+        ((*PRICED, "--block-price", "0"), 64, "--block-price is above 0"),
         ((*PRICED, "--workload", "mining"), 64, "--workload"),
         ((*PRICED, "--format", "helios"), 1, "helios: job_id"),
     ],

@@ -12,6 +12,7 @@ from tests.support.command_line import NOW, Ultrascale
 from tests.support.ledgers import FILE, TYPE, at, ledger, node, price_list, used, write
 from ultrascale.lambdas.ledger import DAY, Row
 from ultrascale.ledger.trace import trace_of
+from ultrascale.plan.baseline.choice import Replay
 from ultrascale.plan.baseline.traces import Job, Trace
 
 MONDAY = at("2026-10-05")
@@ -59,6 +60,42 @@ def test_jobs_have_the_waits_the_times_and_the_gangs_that_they_had(
     assert sorted(read(rows).jobs) == sorted(truth)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2 * DAY), st.integers(90, DAY)), min_size=1, max_size=6),
+    st.booleans(),
+)
+def test_a_service_that_scales_asks_for_the_nodes_that_it_had_at_each_time(
+    drawn: list[tuple[int, int]], held: bool
+) -> None:
+    part = {**used("a"), "reason": "held without use"} if held else used("a")
+    spans = [(MONDAY + start, MONDAY + start + length) for start, length in drawn]
+    trace = read([node(*span, number, [part]) for number, span in enumerate(spans)])
+
+    for moment in {time for span in spans for time in span}:
+        truth = sum(800 for start, end in spans if start <= moment < end)
+        assert sum(job.size for job in trace.jobs if job.start <= moment < job.end) == truth
+    assert bool(trace.notes["jobs held accelerators without use, and count with these"]) == held
+
+
+def test_one_job_of_weeks_is_a_trace_and_days_without_a_file_are_told() -> None:
+    rows: list[Row] = [node(*PERIOD, number, [used("a")]) for number in range(4)]
+    with TemporaryDirectory() as name:
+        folder = write(Path(name), rows)
+        for day in ("2026-10-07", "2026-10-11"):
+            (*files,) = folder.glob(f"ledger/day={day}/*")
+            files[0].unlink()
+        trace = trace_of(ledger(folder, price_list()), *PERIOD, TYPE)
+
+    assert [job.end for job in trace.jobs] == [at("2026-10-07"), at("2026-10-11")]
+    # The last day may lack because the folder was copied before: nothing is known of it.
+    assert trace.until == at("2026-10-11")
+    assert trace.notes == {"days have no file of the ledger, and count as without work": 1}
+    whole = read(rows)
+    assert whole.jobs == [Job(MONDAY, MONDAY, PERIOD[1], 3200)]
+    assert Replay(whole, 8).weeks == 1
+
+
 def test_a_job_that_lost_its_nodes_has_two_runs_and_waits_for_the_second() -> None:
     first, second, noon = MONDAY, MONDAY + 7200, MONDAY + 7 * DAY
     rows = [
@@ -69,10 +106,9 @@ def test_a_job_that_lost_its_nodes_has_two_runs_and_waits_for_the_second() -> No
         node(first, second, 3, [used("a", 16, job="neuron")], accelerators=16, **OTHER),
     ]
     trace = read(rows)
-    # The second still runs.
     assert trace.jobs == [
         Job(first, first, first + 3600, 800),
-        Job(first + 3600, second, None, 800),
+        Job(first + 3600, second, noon, 800),
     ]
     assert trace.notes == {
         "jobs waited and never ran: no curve has them": 1,

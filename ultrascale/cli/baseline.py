@@ -68,7 +68,7 @@ def baseline_command(
         raise UsageError(
             [f"--format: no format, got {form!r}; write one of {', '.join(formats())}"]
         )
-    if not 0 < (block_price or 1) < float("inf") or not 0 <= spot_loss <= 100:
+    if not (block_price is None or 0 < block_price < float("inf")) or not 0 <= spot_loss <= 100:
         raise UsageError(["--block-price is above 0, and --spot-loss from 0 to 100"])
     if (from_ledger is None) != bool(traces):
         raise UsageError(["TRACE: give traces of jobs, or --from-ledger FILE"])

@@ -1,10 +1,12 @@
 """Jobs of a ledger as a trace, from which `ultrascale baseline` says how much to buy ahead."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
-from ultrascale.lambdas.ledger import Share
+from ultrascale.lambdas.ledger import DAY, Share
 from ultrascale.ledger.price import Key
+from ultrascale.ledger.read import days_of, start_of
 from ultrascale.ledger.showback import Ledger
 from ultrascale.plan.baseline.traces import HUNDREDTHS, Job, Trace
 
@@ -20,41 +22,60 @@ def trace_of(ledger: Ledger, starts: int, ends: int, kind: str) -> Trace:
         ConfigError: Files of the ledger are wrong.
         UnansweredError: S3 refused.
     """
-    parts: dict[tuple[str, str, str], list[tuple[int, int]]] = defaultdict(list)
+    changes: dict[tuple[str, str, str], Counter[int]] = defaultdict(Counter)
+    held: set[tuple[str, str]] = set()
 
     def watch(key: Key, share: Share) -> None:
-        if not key.reason:
-            own = parts[share.type.removeprefix("ml."), share.namespace, share.job]
+        if key.namespace:
+            job = changes[share.type.removeprefix("ml."), share.namespace, share.job]
             size = round(share.n * HUNDREDTHS)
-            own += ((share.start, size), (share.end, -size))
+            job[share.start] += size
+            job[share.end] -= size
+            if key.reason:
+                held.add((share.namespace, share.job))
 
     result, trace = ledger.showback(starts, ends, watch), Trace()
     gap = _GAP * result.every
     waits: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for row in result.waiting:
         waits[row["namespace"], row["job"]].append((row["from"], row["to"]))
-    wanted = {kind} & {type for type, *_ in parts} or {type for type, *_ in parts}
-    for (type, *name), changes in parts.items():
-        runs = [*_runs(sorted(changes), gap)] if type in wanted else []
-        trace.notes[f"jobs on {type} are left out"] += type not in wanted
-        for start, end, size in runs:
-            submit = start
+    types = {type for type, *_ in changes}
+    for (type, *name), steps in changes.items():
+        if type != kind and kind in types:
+            trace.notes[f"jobs on {type} are left out"] += 1
+            continue
+        trace.notes[f"jobs on {type} count as if on {kind}, by accelerators"] += type != kind
+        for run in _runs(steps, gap):
+            begin = submit = run[0][0]
             for low, high in sorted(waits[name[0], name[1]], reverse=True):
                 submit = low if low < submit <= high + gap else submit
-            trace.jobs.append(Job(submit, start, None if end == ends else end, size))
-    ran = {(namespace, job) for _, namespace, job in parts}
-    trace.notes["jobs waited and never ran: no curve has them"] += len(waits.keys() - ran)
+            wait = begin - submit
+            trace.jobs += [Job(start - wait, start, end, size) for start, end, size in run]
+    first = min((job.submit for job in trace.jobs), default=ends)
+    read = [day for day in days_of(starts, ends) if day not in result.missing_days]
+    trace.until = start_of(read[-1]) + DAY if read else starts
+    lost = sum(first <= start_of(day) < trace.until for day in result.missing_days)
+    trace.notes["days have no file of the ledger, and count as without work"] = lost
+    trace.notes["jobs held accelerators without use, and count with these"] = len(held)
+    ran = {(namespace, job) for _, namespace, job in changes}
+    trace.notes["jobs waited and never ran: no curve has them"] = len(waits.keys() - ran)
     trace.notes = +trace.notes
     return trace
 
 
-def _runs(changes: Sequence[tuple[int, int]], gap: float) -> Iterator[tuple[int, int, int]]:
-    """Yield start, end and most accelerators of each run; a longer gap begins another one."""
-    start, last, level, most = changes[0][0], changes[0][0], 0, 0
-    for time, change in changes:
-        if not level and time - last > gap:
-            yield start, last, most
-            start, most = time, 0
-        last, level = time, level + change
-        most = max(most, level)
-    yield start, last, most
+def _runs(steps: Mapping[int, int], gap: float) -> Iterator[list[tuple[int, int, int]]]:
+    """Yield the runs of a job, which a longer gap parts.
+
+    A run is a list of start, end and accelerators: one for each number that it had.
+    """
+    run: list[tuple[int, int, int]] = []
+    level = 0
+    for time, until in pairwise(sorted(time for time, change in steps.items() if change)):
+        level += steps[time]
+        if level:
+            if run and time - run[-1][1] > gap:
+                yield run
+                run = []
+            run.append((time, until, level))
+    if run:
+        yield run

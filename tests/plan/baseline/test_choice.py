@@ -41,7 +41,7 @@ def curve(levels: Sequence[float], weeks: int = 4) -> Replay:
         Job(BEGIN + hour * HOUR, BEGIN + hour * HOUR, BEGIN + (hour + 1) * HOUR, size)
         for hour, size in enumerate(hours)
     ]
-    return Replay(Trace(jobs=jobs, samples=Counter(hours)), GPUS)
+    return Replay(Trace(jobs=jobs, samples=Counter({("", hour): 1 for hour in hours})), GPUS)
 
 
 def jobs(rows: Sequence[tuple[int, int, int, int]], weeks: int = 4) -> Replay:

@@ -127,17 +127,18 @@ def _row(**cells: str) -> str:
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ({"end": "2026-01-04T00:00Z"}, "before the start"),
-        ({"start": "2026-01-05T00:00"}, "--timezone"),
-        ({"start": "1767571200000", "end": "1767574800000"}, "milliseconds"),
-        ({"submit": "7200"}, "since 1970"),
-        ({"accelerators": "800"}, "percent"),
-        ({"accelerators": "-8"}, "no accelerators"),
-        ({"accelerators": "eight"}, "eight"),
-        ({"end": "soon"}, "soon"),
-        ({"nodes": "1,more"}, "columns"),
-        ({"accelerators": "0"}, "ever ran"),
-        ({"start": ""}, "ever ran"),
+        ({"end": "2026-01-04T00:00Z"}, "2:1: end: before the start"),
+        ({"start": "2026-01-05T00:00"}, "start: a time without an offset, .* say --timezone"),
+        ({"start": "1767571200000"}, "start: no seconds since 1970, .* divide milliseconds"),
+        ({"submit": "7200"}, "submit: no seconds since 1970"),
+        ({"end": "soon"}, "end: no time, got 'soon'; write it as 2026"),
+        ({"accelerators": "800"}, "accelerators: no number .* on 1 nodes, got '800'.* percent"),
+        ({"accelerators": "-8"}, "accelerators: no number"),
+        ({"accelerators": "eight"}, "accelerators: no number"),
+        ({"nodes": "one"}, "accelerators: no number .* on one nodes"),
+        ({"nodes": "1,more"}, "columns than the header"),
+        ({"accelerators": "0"}, "ever ran; rows have no accelerators.*: 1"),
+        ({"start": ""}, "ever ran; runs never started"),
     ],
 )  # fmt: skip
 def test_a_row_that_would_be_misread_is_refused(
@@ -146,6 +147,15 @@ def test_a_row_that_would_be_misread_is_refused(
     file = tmp_path / "jobs.csv"
     file.write_text(OWN + _row(**cells), encoding="utf-8")
     with pytest.raises(ConfigError, match=said):
+        read_traces([file])
+
+
+def test_a_row_that_lacks_a_column_is_no_other_row(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.csv"
+    # Its seven columns are as many as the reader takes of the header's eight.
+    cut = "b,0,1767571200,1767571200,1767574800,8,1\n"
+    file.write_text(OWN.replace("team", "team,user") + cut, encoding="utf-8")
+    with pytest.raises(ConfigError, match="2:1: more or fewer columns"):
         read_traces([file])
 
 
@@ -167,10 +177,10 @@ def test_mistakes_are_told_at_once_with_their_lines_up_to_a_limit(tmp_path: Path
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"job,start\na,b\n", "job,team|jobs: job,submit,start,end,accelerators,nodes"),
-        (OWN.encode() + b"\xff\n", "utf-8"),
+        (b"job,start\na,b\n", "got 'job,start'.*jobs: job,submit,start,end,accelerators,nodes"),
+        (OWN.encode() + b"\xff\n", "columns than the header"),
         (b'[{"jobid": ', "cannot be read"),
-        (b"", "no header"),
+        (b"", "no header of a trace, got ''"),
     ],
 )
 def test_a_file_that_is_no_trace_is_refused(data: bytes, said: str, tmp_path: Path) -> None:
@@ -202,6 +212,10 @@ def test_a_job_in_the_exports_of_two_months_counts_once(tmp_path: Path) -> None:
     trace = read_traces([one, two])
     assert len(trace.jobs) == 4
     assert [*trace.notes.values()] == [1]
+    # The earlier export does not know the end of what ran then.
+    one.write_text(OWN + _row(end=""), encoding="utf-8")
+    for files in ((one, two), (two, one)):
+        assert [run.end for run in read_traces(files).jobs] == [_at("2026-01-05T01:00")] * 3
 
 
 def test_curves_of_teams_add_up_and_beside_jobs_are_refused(tmp_path: Path) -> None:
@@ -210,6 +224,11 @@ def test_curves_of_teams_add_up_and_beside_jobs_are_refused(tmp_path: Path) -> N
     two.write_text(CURVE, encoding="utf-8")
     short.write_text("time,accelerators\n2026-01-05T01:00Z,16\n", encoding="utf-8")
     assert [job.size for job in read_traces([two, two]).jobs] == [900, 3200]
+    # A value holds until the next of its file, whatever times others have.
+    three = tmp_path / "three.csv"
+    three.write_text(CURVE.replace(":00Z", ":30Z"), encoding="utf-8")
+    _, first, last, _ = sorted(read_traces([two, three]).jobs)
+    assert (first.size, first.end, last.size) == (450, first.start + 3600, 1600)
     with pytest.raises(ConfigError, match="a curve beside jobs"):
         read_traces([one, two])
     with pytest.raises(ConfigError, match="ever ran"):

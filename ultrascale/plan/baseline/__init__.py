@@ -29,7 +29,7 @@ class Baseline(Frozen):
     no_answer: str  # Reason that the trace carries none; empty where it does
     begins: datetime  # Begin of its first week
     weeks: int  # Its whole weeks
-    jobs: int  # Its jobs; 0 for a curve
+    jobs: int  # Runs of its jobs; 0 for a curve
     prices: Sequence[str]  # Prices in use
     notes: Sequence[str]  # What the trace does not say
     # Mean, busiest hour, and growth by week of the nodes that were wanted and served
@@ -65,15 +65,15 @@ def baseline(
     if coupled and spec.knows("efa_cards") and not spec.efa_cards:
         needs = f"the largest job needs {replay.gang} nodes of {name}, which has no EFA"
         raise QuestionError([f"--type: {needs}; name a type with EFA, or with more accelerators"])
-    notes = [f"{count:,} {note}" for note, count in trace.notes.items()]
+    notes = [f"{note}: {count:,}" for note, count in trace.notes.items()]
     if trace.samples or all(job.submit == job.start for job in trace.jobs):
         notes.append("submissions are not in the trace: work that could not run is in no curve")
     choice = choose(replay, lines) if replay.weeks >= FEWEST_WEEKS else None
     answer = Baseline(
-        no_answer=f"the trace has {replay.weeks} whole weeks, and an answer takes {FEWEST_WEEKS}",
+        no_answer=f"the trace has {replay.weeks} whole weeks; give files of {FEWEST_WEEKS} or more",
         begins=datetime.fromtimestamp(replay.begin, UTC),
         weeks=replay.weeks,
-        jobs=len(replay.jobs),
+        jobs=0 if trace.samples else len(trace.jobs),
         prices=words,
         notes=notes,
         choice=choice,

@@ -78,15 +78,14 @@ def screening(hours: Sequence[float], lines: Lines) -> Mapping[PurchaseOption, i
 class Replay:
     """The whole weeks of a trace, replayed with any number of nodes bought ahead.
 
-    Jobs of a node and more get whole nodes; smaller ones share nodes without a gap. A week without
-    a submission ends the trace.
+    Jobs of a node and more get whole nodes; smaller ones share nodes without a gap.
     """
 
     def __init__(self, trace: Trace, accelerators: int) -> None:
         self._per_node = accelerators * HUNDREDTHS
         self.begin = min(job.submit for job in trace.jobs) // HOUR * HOUR  # Seconds since 1970
         last = max(job.end or job.start for job in trace.jobs)
-        until = min(last, max(job.submit for job in trace.jobs) + WEEK)
+        until = trace.until or min(last, max(job.submit for job in trace.jobs) + WEEK)
         self.weeks = (until - self.begin) // WEEK
         wanted, served = list[Interval](), list[Interval]()
         for submit, start, end, size in trace.jobs:

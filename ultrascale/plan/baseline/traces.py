@@ -21,6 +21,9 @@ MOST_OF_A_NODE = 16  # Accelerators of the largest instance: more beside the nod
 _MOST_MISTAKES = 20
 _MISSING = frozenset({"", "None", "Unknown", "NaT", "nan"})
 _SECONDS = (946_684_800, 100_000_000_000)  # The year 2000; milliseconds are larger than the second
+_NO_ACCELERATORS = (
+    "rows have no accelerators, as Slurm's without gres/gpu in AccountingStorageTRES, or are steps"
+)
 _COLUMNS = ("job", "submit", "start", "end", "accelerators", "nodes", "times")
 # `gres/gpu=8` counts all of a job; `gres/gpu:h100=8` beside it counts the same again.
 _TRES = re.compile(r"(?:^|,)gres/gpu(:[^=,]*)?=(\d+)", re.ASCII)
@@ -42,10 +45,24 @@ class Trace:
     """Jobs of one fleet; other readers may fill it as well."""
 
     jobs: list[Job] = field(default_factory=list[Job])
-    samples: Counter[int] = field(default_factory=Counter[int])  # Of a curve, which has no jobs
+    # Of curves, which have no jobs: accelerators by file and time
+    samples: Counter[tuple[str, int]] = field(default_factory=Counter[tuple[str, int]])
+    until: int | None = None  # End of a measured time; else a week without a submission ends it
     notes: Counter[str] = field(default_factory=Counter[str])  # Rows that count otherwise, by why
     submits: dict[str, str] = field(default_factory=dict[str, str])  # By job, of Alibaba's table
     files: dict[int, Path] = field(default_factory=dict[int, Path])  # By hash of job and start
+    open: dict[int, int] = field(default_factory=dict[int, int])  # Places of runs without an end
+
+    def add(self, run: Job, name: int, file: Path) -> None:
+        """Add a run once, with its end if one of its files has that."""
+        if self.files.setdefault(name, file) is not file:
+            self.notes["runs of two files, as exports of two months have them, count once"] += 1
+            if run.end is not None and name in self.open:
+                self.jobs[self.open.pop(name)] = run
+            return
+        if run.end is None:
+            self.open[name] = len(self.jobs)
+        self.jobs.append(run)
 
 
 @cache
@@ -76,11 +93,13 @@ def read_traces(
         trace.notes["runs have no end, and count as running until the trace's end"] = running
     if trace.samples and trace.jobs:
         mistakes.append(_mistake(files[0], 1, "a curve beside jobs; give one of both"))
-    # Curves of several teams add up.
-    for (time, size), (after, _) in pairwise(sorted(trace.samples.items())):
-        trace.jobs.append(Job(time, time, after, size))
+    # Files of several teams add up; a sample holds until the next one of its file.
+    for ((file, time), size), ((same, after), _) in pairwise(sorted(trace.samples.items())):
+        if file == same:
+            trace.jobs.append(Job(time, time, after, size))
     if not trace.jobs and not mistakes:
-        mistakes.append(_mistake(files[0], 1, "no job with accelerators ever ran"))
+        rows = "".join(f"; {note}: {count:,}" for note, count in trace.notes.items())
+        mistakes.append(_mistake(files[0], 1, f"no job with accelerators ever ran{rows}"))
     if mistakes:
         raise ConfigError(mistakes)
     return trace
@@ -106,7 +125,9 @@ def _mistake(file: Path, line: int, message: str) -> Diagnostic:
 def _rows(file: Path, named: str | None) -> Iterator[tuple[int, Format, Sequence[str]]]:
     """Yield the rows of a file in the order of `_COLUMNS`, with their lines and its format."""
     opened = gzip.open if file.suffix == ".gz" else open
-    with cast("TextIO", opened(file, "rt", encoding="utf-8-sig", newline="")) as stream:
+    # Names may have any bytes; spreadsheets begin a file with a byte order mark.
+    opening = opened(file, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
+    with cast("TextIO", opening) as stream:
         header = first = stream.readline()
         if first.lstrip()[:1] in ("[", "{"):
             yield from _philly_rows(first + stream.read())
@@ -126,7 +147,7 @@ def _rows(file: Path, named: str | None) -> Iterator[tuple[int, Format, Sequence
             if len(row) == len(columns):
                 yield line, form, [row[place] if place >= 0 else "" for place in places]
             elif row:
-                yield line, form, row
+                yield line, form, ()
 
 
 def _format(columns: Sequence[str], named: str | None) -> Format:
@@ -137,7 +158,8 @@ def _format(columns: Sequence[str], named: str | None) -> Format:
             if needed.keys() <= {*columns}:
                 return form
             known.append(f"{form['name']}: {','.join(needed)}")
-    raise ValueError(f"no header has {','.join(columns)[:200]!r}; known are {'; '.join(known)}")
+    got = ",".join(columns)[:200]
+    raise ValueError(f"no header of a trace, got {got!r}; write that of {'; or of '.join(known)}")
 
 
 def _philly_rows(document: str) -> Iterator[tuple[int, Format, Sequence[str]]]:
@@ -157,53 +179,61 @@ def _philly_rows(document: str) -> Iterator[tuple[int, Format, Sequence[str]]]:
 
 def _add(trace: Trace, file: Path, form: Format, row: Sequence[str], zone: tzinfo | None) -> None:
     """Add a row to the trace, or to the submissions of jobs whose tasks another table has."""
-    if len(row) != len(_COLUMNS):
-        raise ValueError(f"{len(row)} columns, unlike the header")
+    if not row:
+        raise ValueError("more or fewer columns than the header; quote commas within a value")
     job, submit, start, end, accelerators, nodes, times = row
     if not form["accelerators"]:
         trace.submits[job] = submit
         return
     size, submit = _size(form, accelerators, nodes, times), trace.submits.get(job, submit)
     if form["job"] and (not size or (form["name"] == "slurm" and "." in job)):
-        trace.notes["rows without accelerators, or of steps within a job, are left out"] += 1
+        trace.notes[_NO_ACCELERATORS] += 1
     elif start in _MISSING:
         trace.notes["runs never started: their length is unknown, and no curve has them"] += 1
     elif end in _MISSING and form["endless"] == "dropped":
         trace.notes["runs are left out: this format lacks the ends of some that are over"] += 1
     else:
-        begins = _seconds(start, form, zone)
-        ends = None if end in _MISSING else _seconds(end, form, zone)
+        begins = _seconds(form, "start", start, zone)
+        ends = None if end in _MISSING else _seconds(form, "end", end, zone)
         if ends is not None and ends < begins:
             set_back = "where clocks were set back, export with TZ=UTC"
-            raise ValueError(f"the end {end} is before the start {start}; {set_back}")
-        asked = begins if submit in _MISSING else _seconds(submit, form, zone)
+            raise ValueError(f"{form['end']}: before the start {start}, got {end!r}; {set_back}")
         if not form["job"]:
-            trace.samples[begins] += size
-        elif trace.files.setdefault(hash((job, start)), file) is not file:
-            trace.notes["runs of two files, as exports of two months have them, count once"] += 1
-        else:
-            trace.jobs.append(Job(min(asked, begins), begins, ends, size))
+            trace.samples[str(file), begins] += size
+            return
+        asked = begins if submit in _MISSING else _seconds(form, "submit", submit, zone)
+        trace.add(Job(min(asked, begins), begins, ends, size), hash((job, start)), file)
 
 
 def _size(form: Format, accelerators: str, nodes: str, times: str) -> int:
     if form["name"] == "slurm":
         asked = {kind: int(count) for kind, count in _TRES.findall(accelerators)}
         accelerators = str(asked.get("", sum(asked.values())))
-    value = float(accelerators or 0) * float(times or 1) * float(form["unit"] or 1)
-    if not 0 <= value <= min(MOST_OF_A_NODE * float(nodes or "inf"), 1e9):
+    try:
+        value = float(accelerators or 0) * float(times or 1) * float(form["unit"] or 1)
+        most = min(MOST_OF_A_NODE * float(nodes or "inf"), 1e9)
+    except ValueError:
+        value, most = -1, 0
+    if not 0 <= value <= most:
         few = f"a node has {MOST_OF_A_NODE} at most, and percent are divided by 100"
-        raise ValueError(f"no accelerators of {nodes or 'a'} nodes, got {accelerators!r}; {few}")
+        count = f"no number of accelerators on {nodes or 'any number of'} nodes"
+        raise ValueError(f"{form['accelerators']}: {count}, got {accelerators!r}; {few}")
     return round(value * HUNDREDTHS)
 
 
-def _seconds(text: str, form: Format, zone: tzinfo | None) -> int:
+def _seconds(form: Format, key: str, text: str, zone: tzinfo | None) -> int:
     if text.replace(".", "", 1).isdecimal():
         value, (least, most) = float(text), _SECONDS
-        if not (0 if form["relative"] else least) <= value < most:
-            todo = "milliseconds are divided by 1000"
-            raise ValueError(f"no seconds since 1970, got {text!r}; {todo}")
-        return int(value)
-    time = datetime.fromisoformat(text)
-    if time.tzinfo is None and zone is None:
-        raise ValueError(f"a time without an offset, got {text!r}; say --timezone, such as UTC")
-    return int((time if time.tzinfo else time.replace(tzinfo=zone)).timestamp())
+        if (0 if form["relative"] else least) <= value < most:
+            return int(value)
+        wrong = "no seconds since 1970", "divide milliseconds by 1000"
+    else:
+        try:
+            time = datetime.fromisoformat(text)
+        except ValueError:
+            wrong = "no time", "write it as 2026-01-05T08:00Z"
+        else:
+            if time.tzinfo or zone:
+                return int((time if time.tzinfo else time.replace(tzinfo=zone)).timestamp())
+            wrong = "a time without an offset", "say --timezone, such as UTC"
+    raise ValueError(f"{form[key]}: {wrong[0]}, got {text!r}; {wrong[1]}")
