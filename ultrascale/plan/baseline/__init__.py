@@ -45,12 +45,8 @@ def baseline(
 ) -> Baseline:
     """Return the nodes to buy ahead for the workload of ``trace``.
 
-    Args:
-        trace: Jobs, or a curve.
-        question: Question to the adviser, whose nodes and utilisation the answer fills in.
-        prices: Prices.
-        block_usd: USD for a paid node-hour of a block; None takes that of ``prices``.
-        spot_loss: Part of the work on Spot that interruptions cost, 0 to 1.
+    A block costs ``block_usd`` for a paid node-hour, or the amount in ``prices``. Interruptions
+    cost ``spot_loss`` of the work on Spot, 0 to 1.
 
     Raises:
         QuestionError: A price is missing, no block has the length, or no node holds the jobs.
@@ -118,6 +114,8 @@ def _lines(
     block, on_demand, spot = (
         prices.find(region, f"ec2{service}", name) for service in ("-capacity-block", "", "-spot")
     )
+    if question.tolerance == "none":
+        spot = None
     days = sold_days("capacity-block", question.days or 0)
     usd = block_usd or (block and block.price)
     if usd is None or on_demand is None or days is None:
@@ -134,7 +132,7 @@ def _lines(
         "on-demand": (0, on_demand.price),
         "odcr": (on_demand.price, 0),
     }
-    if spot is not None and question.tolerance != "none":
+    if spot is not None:
         lines["spot"] = (0, spot.price * (1 + spot_loss))
     known = [price for price in (None if block_usd else block, on_demand, spot) if price]
     words = [

@@ -160,7 +160,7 @@ def choose(replay: Replay, lines: Lines) -> Choice:
     draws = [drawing.choices(range(weeks), k=weeks) for _ in range(_RESAMPLES)]
     weekly = _replays(replay, lines)
     nodes = least(weekly, range(weeks))
-    found = sorted(least(weekly, draw) for draw in draws)
+    answers = sorted(least(weekly, draw) for draw in draws)
     bursts = replay.burst(nodes, lines)
     hours = [sum(used) for used in zip([0.0] * len(replay.wanted), *bursts.values(), strict=True)]
     mean = {tried: sum(costs) / weeks for tried, costs in weekly.items()}
@@ -172,8 +172,8 @@ def choose(replay: Replay, lines: Lines) -> Choice:
     return Choice(
         screening=screening(replay.wanted, lines),
         nodes=nodes,
-        low=found[_TAIL],
-        high=found[-_TAIL - 1],
+        low=answers[_TAIL],
+        high=answers[-_TAIL - 1],
         utilisation=(wanted - sum(hours)) / len(replay.wanted) / max(nodes, 1),
         costs={tried: mean[tried] for tried in range(nodes - 1, nodes + 2) if tried in mean},
         on_demand_usd=wanted * lines["on-demand"][1] / weeks,

@@ -74,12 +74,9 @@ def formats() -> Mapping[str, Format]:
 def read_traces(
     files: Sequence[Path], named: str | None = None, zone: tzinfo | None = None
 ) -> Trace:
-    """Return the jobs of all ``files`` together.
+    """Return the jobs of all ``files`` together; their header tells the format unless it is named.
 
-    Args:
-        files: Traces: text, or gzip where the name ends in `.gz`.
-        named: Name of their format; None finds it by the header.
-        zone: Time zone of times without an offset; None refuses these.
+    Times without an offset are of ``zone``, and refused without one.
 
     Raises:
         ConfigError: A file cannot be read or says something wrong; the error names the lines.
@@ -92,14 +89,18 @@ def read_traces(
     if running := sum(job.end is None for job in trace.jobs):
         trace.notes["runs have no end, and count as running until the trace's end"] = running
     if trace.samples and trace.jobs:
-        mistakes.append(_mistake(files[0], 1, "a curve beside jobs; give one of both"))
+        mistakes.append(_mistake(files[0], 1, "a curve beside jobs; give either"))
     # Files of several teams add up; a sample holds until the next one of its file.
     for ((file, time), size), ((same, after), _) in pairwise(sorted(trace.samples.items())):
         if file == same:
             trace.jobs.append(Job(time, time, after, size))
     if not trace.jobs and not mistakes:
         rows = "".join(f"; {note}: {count:,}" for note, count in trace.notes.items())
-        mistakes.append(_mistake(files[0], 1, f"no job with accelerators ever ran{rows}"))
+        mistakes.append(
+            _mistake(
+                files[0], 1, f"no job with accelerators ever ran, and no curve has two times{rows}"
+            )
+        )
     if mistakes:
         raise ConfigError(mistakes)
     return trace
