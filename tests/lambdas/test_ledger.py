@@ -5,12 +5,16 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from functools import cache
 from io import StringIO
 from itertools import pairwise
+from operator import attrgetter
+from pathlib import Path
 from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +29,8 @@ from tests.support.ledger_life import (
     DAY,
     EVENT,
     EVERY,
+    EXTENSION_CENTS,
+    FEE_CENTS,
     GPUS,
     MIDNIGHT,
     RESERVATION,
@@ -34,12 +40,15 @@ from tests.support.ledger_life import (
     expected,
     lives,
 )
+from tests.support.ledgers import ledger, price_list
 from tests.support.soak import LONG
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.lambdas.fleet_metrics import ledger as ledger_module
 from ultrascale.lambdas.kubernetes import KubernetesError
-from ultrascale.lambdas.ledger import MEASURED, STATE, Row, Share, file_key, split
+from ultrascale.lambdas.ledger import MEASURED, STATE, Row, Share, day_of, file_key, split
+from ultrascale.ledger.price import Line, grouped
+from ultrascale.ledger.read import Blob
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +89,24 @@ def owners(found: list[Share]) -> Counter[tuple[str, ...]]:
 
 def live(life: Life, server: StubApiServer, aws: LedgerAws, now: int, event: Any = EVENT) -> None:
     life.show(server, now)
-    aws.reservations = [life.reservation()]
+    aws.reservations, aws.extensions = [life.reservation(now)], life.extensions(now)
     call(event, server.url, now)
+
+
+def months(aws: LedgerAws, life: Life) -> Iterator[Sequence[Line]]:
+    """Yield the priced lines of both months."""
+    own = ledger(Path(), price_list(), gpu_block_mng={life.window[1]: Decimal(FEE_CENTS) / 100})
+    for start in (MIDNIGHT - DAY, MIDNIGHT):
+        day = date.fromisoformat(day_of(start))
+        own.kept[day] = [
+            Blob(key, day, file) for key, file in aws.files().items() if str(day) in key
+        ]
+        month = own.showback(start, start + DAY)
+        whole = sum(line.cents or 0 for line in month.lines)
+        for name in ("team", "queue", "job", "pool", "type", "reservation", "reason"):
+            groups = grouped(month.lines, attrgetter(name)).values()
+            assert sum(group.total for group in groups) == whole
+        yield month.lines
 
 
 @settings(max_examples=10_000 if LONG else 25)
@@ -97,7 +122,7 @@ def test_each_bought_second_has_one_owner_or_one_reason(
     found = shares(aws)
     sums = owners(found)
     assert sums == +expected(life)
-    low, high = (min(max(at, START), life.samples[-1]) for at in life.window)
+    low, high = (min(max(at, START), life.samples[-1]) for at in life.paid)
     paid = sum(amount for (pays, _), amount in sums.items() if pays)
     assert paid == life.bought * GPUS * (high - low)
     for team in ("training", "notebooks"):
@@ -106,6 +131,11 @@ def test_each_bought_second_has_one_owner_or_one_reason(
         had = sum(amount for (_, who), amount in sums.items() if who == team)
         unseen = len(life.missed) * EVERY
         assert abs(had - truth) <= sum(work.gpus * (2 * EVERY + unseen) for work in own)
+    fee = FEE_CENTS + (EXTENSION_CENTS if life.extension else 0)
+    lines = [line for month in months(aws, life) for line in month if line.key.reservation]
+    assert sum(line.cents or 0 for line in lines) == fee
+    charged = {line.key.namespace for line in lines if line.key.namespace and line.cents}
+    assert charged <= {who for pays, who in sums if pays}
 
 
 @settings(max_examples=1_000 if LONG else 10)
@@ -148,7 +178,7 @@ BUSY = Life(
     waits=(0, 0),
     calls=tuple(_TIMES),
 )
-_FILE = file_key("2026-12-03", _TIMES[1])
+_FILE = file_key("2026-12-31", _TIMES[1])
 
 
 def in_child(server: StubApiServer, now: int) -> subprocess.Popen[bytes]:

@@ -47,21 +47,23 @@ class LedgerAws:
             "AWS_MAX_ATTEMPTS": "1",
         }
 
-    def rows(self) -> list[Row]:
-        """Return the rows up to the last measurement, in the order of their files."""
+    def files(self) -> dict[str, bytes]:
+        """Return the files in their order, as if all that is open ended with the last call."""
         state = State.parse(self.objects[STATE])
-        # As if all that is open ended with that measurement.
-        after = advance(state, (), state.at + 1, 0, {})
+        after = advance(state, (), state.at + 1, 0, {"cluster": "mixed-capacity"})
         assert after is not None
         files = {**after.files, **state.files, **self.objects}
         del files[STATE]
         by_time = sorted(files, key=lambda key: int(key.split("/")[-1].split(".")[0]))
-        rows = (row for key in by_time for row in _rows_of(files[key]))
-        return [row for row in rows if row["from"] < state.at]
+        return {key: files[key] for key in by_time}
 
-
-def _rows_of(file: bytes) -> list[Row]:
-    return [json.loads(line) for line in gzip.decompress(file).splitlines()[1:]]
+    def rows(self) -> list[Row]:
+        """Return the rows up to the last call, in the order of their files."""
+        lines = (
+            line for file in self.files().values() for line in gzip.decompress(file).splitlines()
+        )
+        rows: list[Row] = [row for row in map(json.loads, lines) if row["kind"] != "file"]
+        return [row for row in rows if row["from"] < State.parse(self.objects[STATE]).at]
 
 
 def _xml(name: str, value: Any) -> str:

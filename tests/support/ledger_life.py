@@ -31,8 +31,9 @@ assert _OWN["lead"] == 2_400
 _OWN["lead"] = LEAD = 400
 BLOCK, RESERVATION = pool(PLAN, "gpu-block-mng"), "cr-0bbbbbbbbbbbbbbb2"
 GPUS, EVERY, DAY = 8, 60, 86_400
-MIDNIGHT = int(datetime(2026, 12, 4, tzinfo=UTC).timestamp())
+MIDNIGHT = int(datetime(2027, 1, 1, tzinfo=UTC).timestamp())
 START, END = MIDNIGHT - 600, MIDNIGHT + 600
+FEE_CENTS, EXTENSION_CENTS = 100_001, 33_337
 _TEAMS = ("training", "notebooks")
 
 Span = tuple[int, int]
@@ -60,8 +61,14 @@ class Life:
     cordoned: tuple[Span, ...]
     work: tuple[Work, ...]
     waits: Span
+    extension: Span | None = None  # Its purchase, and the end then
     missed: frozenset[int] = field(default_factory=frozenset[int])
     calls: tuple[int, ...] = tuple(range(START, END + 1, EVERY))
+
+    @property
+    def paid(self) -> Span:
+        """The time of the reservation with its extension."""
+        return self.window[0], self.window[1] if self.extension is None else self.extension[1]
 
     @property
     def samples(self) -> list[int]:
@@ -80,7 +87,7 @@ class Life:
         """
         found: Counter[tuple[str, ...]] = Counter()
         there = [i for i, span in enumerate(self.nodes) if _within(seen, span)]
-        paid, drained = _within(now, self.window), now >= self.window[1] - LEAD
+        paid, drained = _within(now, self.paid), now >= self.paid[1] - LEAD
         if paid:
             came = any(
                 _within(at, span) for span in self.nodes for at in self.samples if at <= seen
@@ -126,9 +133,10 @@ class Life:
         if _within(now, self.waits):
             server.put("/api/v1/namespaces/training/pods/w", pod("w", asks="1"))
 
-    def reservation(self) -> dict[str, Any]:
+    def reservation(self, now: int) -> dict[str, Any]:
         """Return the reservation as EC2 describes it."""
-        start, end = (datetime.fromtimestamp(at, UTC).isoformat() for at in self.window)
+        window = self.paid if self.extensions(now) else self.window
+        start, end = map(_text, window)
         return {
             "capacityReservationId": RESERVATION,
             "reservationType": "capacity-block",
@@ -140,6 +148,19 @@ class Life:
             "endDate": end,
         }
 
+    def extensions(self, now: int) -> list[dict[str, Any]]:
+        """Return the extensions that EC2 tells."""
+        if self.extension is None or now < self.extension[0]:
+            return []
+        own = {
+            "capacityReservationId": RESERVATION,
+            "capacityBlockExtensionStatus": "payment-succeeded",
+            "capacityBlockExtensionStartDate": _text(self.window[1]),
+            "capacityBlockExtensionEndDate": _text(self.extension[1]),
+            "upfrontFee": f"{EXTENSION_CENTS / 100:.2f}",
+        }
+        return [own]
+
 
 def expected(life: Life) -> Counter[tuple[str, ...]]:
     """Return accelerator-seconds until the last call: each call holds until the next one."""
@@ -149,7 +170,7 @@ def expected(life: Life) -> Counter[tuple[str, ...]]:
         for now in range(before, after):
             if now < held:
                 found += life.owners(before, now)
-            elif _within(now, life.window):
+            elif _within(now, life.paid):
                 found[RESERVATION, "not measured"] += life.bought * GPUS
     return found
 
@@ -171,9 +192,16 @@ def lives(draw: st.DrawFn) -> Life:
             asks, starting = draw(st.integers(1, GPUS // 2)), draw(st.integers(0, 120))
             work.append(Work(place, span(), asks, draw(st.sampled_from(_TEAMS)), starting))
     calls = range(START + EVERY, END, EVERY)
+    first, last = sorted(draw(st.lists(moments, min_size=2, max_size=2, unique=True)))
+    window, extension = (first, last), None
+    # A call sees it before the nodes drain, though it misses four.
+    latest = window[1] - LEAD - 6 * EVERY
+    if latest > START and window[1] < END and draw(st.booleans()):
+        extension = draw(st.integers(START, latest)), draw(st.integers(window[1] + 1, END))
     return Life(
         bought=draw(st.integers(1, 3)),
-        window=span(),
+        window=window,
+        extension=extension,
         nodes=tuple(nodes),
         broken=tuple(span() for _ in nodes),
         cordoned=tuple(span() for _ in nodes),
@@ -181,6 +209,10 @@ def lives(draw: st.DrawFn) -> Life:
         waits=span(),
         missed=frozenset(draw(st.lists(st.sampled_from(calls), max_size=4))),
     )
+
+
+def _text(moment: int) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat()
 
 
 def _within(now: int, span: Span) -> bool:
