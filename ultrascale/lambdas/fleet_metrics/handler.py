@@ -64,23 +64,20 @@ def measure_hyper_nodes(
 def look_again(api: KubernetesApi, topology: Topology) -> None:
     """Make and delete a HyperNode, so that Volcano's controllers look at all nodes again."""
     name = topology.touched
-    try:
-        api.create(topology.hyper_nodes, _without_nodes(name))
-    except KubernetesError as error:
-        # The previous call left the HyperNode behind.
-        if error.status != HTTPStatus.CONFLICT:
-            raise
-    api.delete(f"{topology.hyper_nodes}/{name}")
-
-
-def _without_nodes(name: str) -> object:
     member = {"type": "Node", "selector": {"exactMatch": {"name": name}}}
-    return {
+    without_nodes = {
         "apiVersion": _API_VERSION,
         "kind": "HyperNode",
         "metadata": {"name": name},
         "spec": {"tier": 1, "members": [member]},
     }
+    try:
+        api.create(topology.hyper_nodes, without_nodes)
+    except KubernetesError as error:
+        # The previous call left the HyperNode behind.
+        if error.status != HTTPStatus.CONFLICT:
+            raise
+    api.delete(f"{topology.hyper_nodes}/{name}")
 
 
 # --- GPU measures, of a sample of the fleet's GPU exporters ---------------------------------------
@@ -121,15 +118,7 @@ def measure_gpus(
 
     The checksums of the exporters' names choose the sample: it depends on no zone or pool, and is
     the same at each call. Where jobs are watched for idleness, their nodes come first, in turn.
-
-    Args:
-        pods: Pods of the exporters.
-        nodes: The nodes.
-        settings: The cluster.
-        measures: The sums to add to.
-        fetch: Returns the answer of a URL.
-        idle: Jobs that may leave accelerators idle; None: not watched.
-        now: The time, in seconds since 1970.
+    ``fetch`` returns the answer of a URL.
     """
     assert settings.exporters is not None
     first = idle.ask(now) if idle else ()
@@ -271,12 +260,7 @@ def measure(
 ) -> Measures:
     """Measure a cluster: read every object once, and keep none in memory.
 
-    Args:
-        api: The API server.
-        settings: The cluster.
-        now: The time, in seconds since 1970.
-        earlier: Readings of services by the call before; this call's readings replace them.
-        paid: The ledger's accelerators, which become whole; None without a ledger.
+    Readings of services replace those of the call before in ``earlier``.
 
     Raises:
         KubernetesError: The API server refused.

@@ -48,10 +48,6 @@ _UNPAID_EXTENSIONS = frozenset({"Pending", "Failed"})
 def reserved(settings: LedgerSettings, now: int) -> Iterator[tuple[str, _Value]]:
     """Yield the reservations of the pools and their training plans, with rows without times.
 
-    Args:
-        settings: The ledger's settings.
-        now: Time of the measurement, in seconds since 1970.
-
     Raises:
         ClientError: AWS refused.
     """
@@ -226,23 +222,17 @@ def _spread(usd: str, parts: Sequence[tuple[int, int]]) -> Iterator[Fee]:
 def record(paid: Paid, cluster: str, function: str, *, now: int) -> State | None:
     """Write a measurement; return the ledger after it, None if another ran at once.
 
-    Args:
-        paid: The accelerators.
-        cluster: Name of the cluster.
-        function: ARN of this function.
-        now: Time of the measurement, in seconds since 1970.
-
     Raises:
         ClientError: AWS refused.
         ValueError: A newer function wrote the ledger.
     """
     _, _, _, region, account, *_ = function.split(":")
     head = {"cluster": cluster, "region": region, "account": account}
-    bucket = _Bucket(boto3.client("s3"), paid.settings.bucket)
-    before, etag = bucket.read()
-    if before is not None:
-        # Files of an earlier call, which may have died before it wrote them.
-        bucket.write_files(before)
+    s3, bucket = boto3.client("s3"), paid.settings.bucket
+    before, etag = _read_state(s3, bucket)
+    # An earlier call may have died before it wrote its files.
+    for key, file in before.files.items() if before else ():
+        _write(s3, bucket, key, file, None)
     if paid.idle is not None:
         last = before or State(now)
         paid.idle.follow(last.idle, last.at, now)
@@ -253,9 +243,10 @@ def record(paid: Paid, cluster: str, function: str, *, now: int) -> State | None
     state = state.sampled(used)
     if paid.idle is not None:
         state = replace(state, idle=paid.idle.stretches)
-    if not bucket.write(STATE, state.text(), etag):
+    if not _write(s3, bucket, STATE, state.text(), etag):
         return None
-    bucket.write_files(state)
+    for key, file in state.files.items():
+        _write(s3, bucket, key, file, None)
     return state
 
 
@@ -270,10 +261,7 @@ def forecasts(paid: Paid, state: State) -> Iterator[tuple[str, Forecast]]:
 def idle_spend(paid: Paid, state: State, rates: Mapping[str, float]) -> Iterator[tuple[str, float]]:
     """Yield reasons and US dollars an hour of what is paid for and idles, nodes or none.
 
-    Args:
-        paid: The accelerators, which were recorded.
-        state: The ledger after it.
-        rates: Price of a node-hour by pool, where it is known.
+    ``rates`` has the price of a node-hour of each pool where it is known.
     """
     reserved: list[ReservationRow] = state.rows("reservation")
     for row in reserved:
@@ -305,32 +293,23 @@ def _values(paid: Paid, before: State | None, now: int) -> Iterator[tuple[str, s
         yield f"reservation/{name}", text
 
 
-class _Bucket:
-    def __init__(self, s3: "S3Client", name: str) -> None:
-        self._s3 = s3
-        self._name = name
+def _read_state(s3: "S3Client", bucket: str) -> tuple[State | None, str | None]:
+    """Return the state with its entity tag; None without any."""
+    try:
+        answer = s3.get_object(Bucket=bucket, Key=STATE)
+    except s3.exceptions.NoSuchKey:
+        return None, None
+    return State.parse(answer["Body"].read()), answer["ETag"]
 
-    def read(self) -> tuple[State | None, str | None]:
-        """Return the state with its entity tag; None without any."""
-        try:
-            answer = self._s3.get_object(Bucket=self._name, Key=STATE)
-        except self._s3.exceptions.NoSuchKey:
-            return None, None
-        return State.parse(answer["Body"].read()), answer["ETag"]
 
-    def write_files(self, state: State) -> None:
-        """Write the files of a state that are not there."""
-        for key, body in state.files.items():
-            self.write(key, body, None)
-
-    def write(self, key: str, body: bytes, etag: str | None) -> bool:
-        """Write an object in place of that with the tag, or of none; return whether it did."""
-        condition: Mapping[str, Any] = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
-        try:
-            self._s3.put_object(Bucket=self._name, Key=key, Body=body, **condition)
-        except ClientError as error:
-            answer = error.response.get("ResponseMetadata", {})
-            if answer.get("HTTPStatusCode") != HTTPStatus.PRECONDITION_FAILED:
-                raise
-            return False
-        return True
+def _write(s3: "S3Client", bucket: str, key: str, body: bytes, etag: str | None) -> bool:
+    """Write an object in place of that with the tag, or of none; return whether it did."""
+    condition: Mapping[str, Any] = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
+    try:
+        s3.put_object(Bucket=bucket, Key=key, Body=body, **condition)
+    except ClientError as error:
+        answer = error.response.get("ResponseMetadata", {})
+        if answer.get("HTTPStatusCode") != HTTPStatus.PRECONDITION_FAILED:
+            raise
+        return False
+    return True

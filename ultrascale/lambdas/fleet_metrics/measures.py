@@ -48,11 +48,6 @@ class Measures:
 def log_events(measures: Measures, settings: Settings, *, now: float) -> "Iterator[LogEvent]":
     """Yield one log event in the embedded metric format for each key.
 
-    Args:
-        measures: The measures.
-        settings: The cluster, with names of metrics.
-        now: The time, in seconds since 1970.
-
     Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
     """
     for key, values in measures.items():

@@ -48,15 +48,7 @@ def measure_nodes(
     now: float,
     paid: Paid | None = None,
 ) -> Nodes:
-    """Add up the measures of ``nodes`` one by one, and return the nodes' places.
-
-    Args:
-        nodes: The nodes.
-        settings: The cluster.
-        measures: The sums to add to.
-        now: The time, in seconds since 1970.
-        paid: The ledger's accelerators, to add the nodes to; None without a ledger.
-    """
+    """Add up the measures of ``nodes`` one by one, and return the nodes' places."""
     places = Nodes()
     # Equal places share one object: a fleet has a hundred thousand nodes.
     kinds: dict[Place, Place] = {}
@@ -158,14 +150,7 @@ def conditions_of(status: "Status") -> Mapping[str, str]:
 
 
 def _reasons(node: "Object", settings: Settings, *, lacks: bool, young: bool) -> Iterator[str]:
-    """Yield the reasons of a node's idle accelerators.
-
-    Args:
-        node: The node.
-        settings: The cluster.
-        lacks: Whether it lacks what a node has after its start.
-        young: Whether a node of its age may.
-    """
+    """Yield the reasons of a node's idle accelerators; a ``young`` node may lack something."""
     labels = node["metadata"].get("labels", {})
     health = labels.get(settings.health_label, settings.healthy)
     states = conditions_of(node["status"])

@@ -311,15 +311,8 @@ def measure_services(
     """Add the traffic of services, and return the readings for the next call's rates.
 
     Among many pods, the same sample is asked at each call and stands for the other pods. Pods that
-    do not answer must not take the time of the other measures.
-
-    Args:
-        pods: The pods of services.
-        services: Settings of the services: namespaces, labels and metrics.
-        measures: The sums to add to.
-        fetch: Returns the answer at a path of the API server.
-        earlier: Readings of the call before.
-        now: Returns the time, in seconds since 1970.
+    do not answer must not take the time of the other measures. ``fetch`` returns the answer at a
+    path of the API server.
     """
     by_service: dict[str, list[ServicePod]] = {}
     for pod in pods:
@@ -361,21 +354,17 @@ def _add_traffic(total: Traffic, service: str, weight: float, measures: Measures
     measures.add("service_replicas", total.replicas * weight, key)
     if not total.replicas:
         return
-    for measure, value in (
-        ("service_waiting", total.waiting),
-        ("service_running", total.running),
-        ("service_prompt_tokens", total.prompt_tokens_per_second),
-        ("service_generated_tokens", total.generated_tokens_per_second),
+    for measure, value, times in (
+        ("service_waiting", total.waiting, weight),
+        ("service_running", total.running, weight),
+        ("service_prompt_tokens", total.prompt_tokens_per_second, weight),
+        ("service_generated_tokens", total.generated_tokens_per_second, weight),
+        ("service_cache", total.cache_percent, 1),
+        ("service_first_token_half", total.first_token_half, 1),
+        ("service_first_token_most", total.first_token_most, 1),
     ):
         if value is not None:
-            measures.add(measure, value * weight, key)
-    for measure, value in (
-        ("service_cache", total.cache_percent),
-        ("service_first_token_half", total.first_token_half),
-        ("service_first_token_most", total.first_token_most),
-    ):
-        if value is not None:
-            measures.add(measure, value, key)
+            measures.add(measure, value * times, key)
 
 
 def _order(pod: ServicePod) -> int:
