@@ -176,6 +176,9 @@ def test_the_report_draws_who_used_the_days_before_with_the_sums_of_the_ledger(
 ) -> None:
     own = ("--ledger", str(folder), "--prices", str(folder / "prices.csv"))
     page = ultrascale("report", FILE, "-o", "-", *own)
+    (folder / "empty").mkdir()
+    empty = ultrascale("report", FILE, "-o", "-", "--ledger", folder / "empty")
+    assert empty.returncode == 0, empty.stderr
     text = ultrascale("report", FILE, "-o", "-", "--markdown", *own).stdout
 
     assert page.returncode == 0, page.stderr

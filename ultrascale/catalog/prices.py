@@ -11,6 +11,8 @@ from datetime import date
 from functools import cache
 from types import MappingProxyType
 
+import msgspec
+
 from ultrascale.catalog.tables import FOLDER, sources
 from ultrascale.frozen import Frozen
 
@@ -113,6 +115,11 @@ class Price(Frozen):
     source: str  # Page or document that states it
 
 
+def price_of(cells: Mapping[str, str]) -> Price:
+    """Return a row of a table as a price."""
+    return msgspec.convert(cells, Price, strict=False)
+
+
 class PriceList:
     """Prices, one for each Region, service and item.
 
@@ -121,7 +128,7 @@ class PriceList:
     """
 
     def __init__(self, prices: Iterable[Price]) -> None:
-        self._prices = {(each.region, each.service, each.item): each for each in prices}
+        self._prices = {(price.region, price.service, price.item): price for price in prices}
 
     def __iter__(self) -> Iterator[Price]:
         return iter(self._prices.values())
@@ -132,7 +139,7 @@ class PriceList:
 
     def knows(self, region: str, service: str) -> bool:
         """Return whether the list has a price of a service in a Region."""
-        return any(each[:2] == (region, service) for each in self._prices)
+        return any(key[:2] == (region, service) for key in self._prices)
 
     def under(self, other: "PriceList") -> "PriceList":
         """Return the prices of both lists; a price of ``other`` takes precedence."""
@@ -161,17 +168,7 @@ def catalog_prices() -> PriceList:
     pages = {key: source.url for key, source in sources().items()}
     with (FOLDER / "prices.csv").open(encoding="utf-8", newline="") as file:
         return PriceList(
-            Price(
-                region=row["region"],
-                service=row["service"],
-                item=row["item"],
-                unit=row["unit"],
-                price=float(row["price"]),
-                currency=row["currency"],
-                valid_on=date.fromisoformat(row["valid_on"]),
-                source=pages[row["source"]],
-            )
-            for row in csv.DictReader(file)
+            price_of({**row, "source": pages[row["source"]]}) for row in csv.DictReader(file)
         )
 
 
@@ -185,17 +182,12 @@ SEEN = date(2026, 7, 20)
 
 def seen(region: str) -> date:
     """Return the day of a Region's oldest price; without prices, the day of the newest list."""
-    return min((price.valid_on for price in _region_prices(region)), default=SEEN)
-
-
-def source(region: str) -> str:
-    """Return the page of a Region's oldest price; without prices, the page of the list."""
-    oldest = min(_region_prices(region), key=lambda each: each.valid_on, default=None)
-    return sources()["price-list"].url if oldest is None else oldest.source
-
-
-def _region_prices(region: str) -> list[Price]:
-    return [price for price in catalog_prices() if (price.region, price.service) == (region, _EC2)]
+    days = (
+        price.valid_on
+        for price in catalog_prices()
+        if (price.region, price.service) == (region, _EC2)
+    )
+    return min(days, default=SEEN)
 
 
 CONTROL_PLANE_REGION = "us-east-1"
@@ -209,8 +201,8 @@ def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]
         region: AWS Region.
         instance_types: EC2 names.
     """
-    found = {name: catalog_prices().find(region, _EC2, name) for name in instance_types}
-    return {name: price.price for name, price in found.items() if price is not None}
+    prices = ((name, catalog_prices().find(region, _EC2, name)) for name in instance_types)
+    return {name: price.price for name, price in prices if price is not None}
 
 
 def on_demand_near(region: str, instance_type: str) -> tuple[float, str] | None:
@@ -223,9 +215,9 @@ def on_demand_near(region: str, instance_type: str) -> tuple[float, str] | None:
         instance_type: EC2 name.
     """
     known = {
-        each.region: each.price
-        for each in catalog_prices()
-        if (each.service, each.item) == (_EC2, instance_type)
+        price.region: price.price
+        for price in catalog_prices()
+        if (price.service, price.item) == (_EC2, instance_type)
     }
     if region in known:
         return known[region], region
@@ -239,8 +231,8 @@ def control_plane_usd_per_hour(tier: str) -> float:
         tier: EKS's name of the tier.
     """
     items = ["cluster"] if tier == "standard" else ["cluster", tier]
-    found = (catalog_prices().find(CONTROL_PLANE_REGION, "eks", item) for item in items)
-    return sum(price.price for price in found if price is not None)
+    prices = (catalog_prices().find(CONTROL_PLANE_REGION, "eks", item) for item in items)
+    return sum(price.price for price in prices if price is not None)
 
 
 # --- Prices in US dollars of resources that a teardown may leave, by CloudFormation's type --------

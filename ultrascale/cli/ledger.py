@@ -155,8 +155,8 @@ def _time(option: str, text: str, example: str = "2027-01-15T11:30Z", form: str 
         time = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
-        wrong = f"{option}: no time, got {text!r}; write it as {example}"
-        raise UsageError([wrong]) from None
+        words = f"{option}: no time, got {text!r}; write it as {example}"
+        raise UsageError([words]) from None
 
 
 def open_ledger(
@@ -238,11 +238,11 @@ def _print(
         sums = [
             {
                 "name": name,
-                "node_hours": _hours(own),
-                "cents": own.cents,
-                "estimate_cents": own.estimate,
+                "node_hours": _hours(group),
+                "cents": group.cents,
+                "estimate_cents": group.estimate,
             }
-            for name, own in groups.items()
+            for name, group in groups.items()
         ]
         document = {"by": by, "groups": sums, **_document(result, held)}
         typer.echo(json.dumps(document, indent=2, default=str))
@@ -335,7 +335,7 @@ def _rows(result: "Showback") -> Iterator[dict[str, object]]:
 def _document(result: "Showback", held: "Reconciled | None") -> Mapping[str, object]:
     from ultrascale.ledger.showback import price_words
 
-    differences = [] if held is None else [own._asdict() for own in held.differences]
+    differences = [] if held is None else [item._asdict() for item in held.differences]
     edges = result.starts, result.ends
     return {
         "cluster": result.cluster,

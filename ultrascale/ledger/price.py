@@ -99,7 +99,7 @@ def windows_of(
     starts: int,
     ends: Iterable[int],
     fees: Mapping[int | None, Decimal],
-    since: Collection[int] = (),
+    since: Collection[int],
 ) -> tuple[Window, ...]:
     """Return the windows of a reservation, one for each of its fees; a plan may have gaps.
 
@@ -113,7 +113,7 @@ def windows_of(
     edges = sorted({*ends, *until, *(start for start in since if start > starts)})
     cents = {end: round(usd * 100) for end, usd in fees.items()}
     if None in cents:
-        cents[edges[0]] = cents[None] + cents.get(edges[0], 0)
+        cents[edges[0]] = cents[None]
     return tuple(
         Window(a, b, cents.get(b))
         for a, b in pairwise([starts, *edges])
@@ -141,11 +141,11 @@ class Totals:
 
     def __init__(self, starts: int, ends: int, bought: Iterable[Bought]) -> None:
         self.starts, self.ends = starts, ends
-        self.bought = {own.key.reservation: own for own in bought}
+        self.bought = {item.key.reservation: item for item in bought}
         self._months = months_of(starts, ends)
         self._edges = {
-            name: sorted({*self._months, *(edge for part in own.windows for edge in part[:2])})
-            for name, own in self.bought.items()
+            name: sorted({*self._months, *(edge for part in item.windows for edge in part[:2])})
+            for name, item in self.bought.items()
         }
         self.weights: dict[tuple[str, int], Counter[Key]] = defaultdict(Counter)
         # Span of one price of the share before, and its reservation
@@ -190,7 +190,8 @@ def lines_of(
     """
     seconds: dict[tuple[Key, Basis], Decimal] = defaultdict(Decimal)
     money: dict[tuple[Key, Basis], int] = defaultdict(int)
-    for weights, cents, basis in (*_by_fee(totals), *_by_rate(totals, sizes, rate_of)):
+    for weights, cents, priced in (*_by_fee(totals), *_by_rate(totals, sizes, rate_of)):
+        basis = "unknown" if cents is None else priced
         for key, weight in weights.items():
             seconds[key, basis] += Decimal(weight) / Decimal(sizes[key.type] * _UNIT)
         for key, part in shared(cents or 0, weights).items():
@@ -216,10 +217,7 @@ def _by_fee(totals: Totals) -> Iterator[tuple[Mapping[Key, int], int | None, Bas
                 if left > 0:
                     gap = bought.key._replace(reason=NOT_MEASURED)
                     weights = {**weights, gap: weights.get(gap, 0) + left}
-                if window.cents is None:
-                    yield weights, None, "unknown"
-                else:
-                    yield weights, window.accrued(last) - window.accrued(first), "fee"
+                yield weights, window.cents and window.accrued(last) - window.accrued(first), "fee"
 
 
 def _by_rate(
@@ -235,10 +233,7 @@ def _by_rate(
         key = next(iter(weights))
         usd = rate_of(key)
         hours = Decimal(sum(weights.values())) / Decimal(sizes[key.type] * _UNIT * _HOUR)
-        if usd is None:
-            yield weights, None, "unknown"
-        else:
-            yield weights, round(usd * 100 * hours), "estimate"
+        yield weights, None if usd is None else round(usd * 100 * hours), "estimate"
 
 
 def prepaid_of(totals: Totals) -> Iterator[Prepaid]:

@@ -197,7 +197,7 @@ class _Held:
 
     def add_fees(self, charges: list[Charge], months: Collection[str]) -> None:
         """Add the differences of fees, with sentences on their matches."""
-        windows = [(own.key, window) for own in self._showback.bought for window in own.windows]
+        windows = [(item.key, window) for item in self._showback.bought for window in item.windows]
         # A line of another amount may be that of a fee that the ledger lacks.
         for key, window in sorted(windows, key=lambda pair: pair[1].cents is None):
             name, dates = key.reservation, _months(window)

@@ -160,11 +160,11 @@ class Ledger(NamedTuple):
         for row in chain.from_iterable(map(read.reservations_of, blobs)):
             if row["window"] is not None:
                 by_name[row["reservation"]].append(row)
-        for name, own in by_name.items():
-            last = own[-1]
-            windows = [row["window"] or [] for row in own]
-            fees = {fee["until"]: fee for row in own for fee in row["fees"]}
-            most = max(row["bought"] for row in own)  # None in a gap of a plan
+        for name, rows in by_name.items():
+            last = rows[-1]
+            windows = [row["window"] or [] for row in rows]
+            fees = {fee["until"]: fee for row in rows for fee in row["fees"]}
+            most = max(row["bought"] for row in rows)  # None in a gap of a plan
             key = Key(name, last["purchase"], last["pool"], last["type"], "")
             yield self._paid(key, most * last["accelerators"], windows, [*fees.values()])
         for pool in self.cluster.pools:
@@ -254,12 +254,12 @@ class _Measured:
             rows.append({"v": VERSION, "kind": "gap", "from": starts, "to": ends})
         for blob in blobs:
             try:
-                interval, own = read.rows_of(blob, self._cluster)
+                interval, more = read.rows_of(blob, self._cluster)
             except ConfigError as error:
                 self.mistakes += error.diagnostics
             else:
                 self.every = max(self.every, interval)
-                rows += own
+                rows += more
         for row in rows:
             if row["kind"] == "gap":
                 self.gaps += max(min(row["to"], ends) - max(row["from"], starts), 0)
@@ -331,11 +331,11 @@ def centers_of(stated: config.Cluster) -> Mapping[str, str]:
 # --- Groups of lines ------------------------------------------------------------------------------
 
 
-def _owner(key: Key, own: str) -> str:
-    """Return ``own`` for used accelerators, and the reason of idle ones."""
+def _owner(key: Key, name: str) -> str:
+    """Return ``name`` for used accelerators, and the reason of idle ones."""
     if key.reason and not key.namespace:
         return f"({key.reason})" if key.reason in _NO_NODE else f"(idle: {key.reason})"
-    return own or f"(namespace {key.namespace})"
+    return name or f"(namespace {key.namespace})"
 
 
 def groupings(centers: Mapping[str, str]) -> Mapping[str, Callable[[Key], str]]:

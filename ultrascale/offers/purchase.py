@@ -258,7 +258,7 @@ def quota_of(offer: Offer, account: "Account") -> str:
         offer: The offer to buy.
         account: The account that asks.
     """
-    if offer.option == "training-plan":
+    if _is_plan(offer):
         return (
             "SageMaker's on training plans, by instance type, of which no codes are published: "
             f"`aws service-quotas list-service-quotas --service-code sagemaker --region "
@@ -312,14 +312,13 @@ def buy(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
         raise AccountError(f"{offer.id}: not bought: AWS does not say its fee")
     refuse_unusable(offer)
     refuse_again(offer, account, name)
-    if offer.option == "capacity-block":
-        return _buy_block(offer, account, name)
-    return (_buy_plan(offer, account, name),)
+    return (_buy_plan if _is_plan(offer) else _buy_block)(offer, account, name)
 
 
 def _buy_block(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
     tags: list[TagTypeDef] = [
-        {"Key": key, "Value": value} for key, value in _purchase_tags(offer, name).items()
+        {"Key": NAME_TAG, "Value": name},
+        {"Key": TAG, "Value": str(offer.id)},
     ]
     answer = _answer_to_purchase(
         account,
@@ -346,7 +345,7 @@ def _buy_block(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
     )
 
 
-def _buy_plan(offer: Offer, account: "Account", name: str) -> str:
+def _buy_plan(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
     bought = _answer_to_purchase(
         account,
         offer,
@@ -361,7 +360,7 @@ def _buy_plan(offer: Offer, account: "Account", name: str) -> str:
     zones = dict.fromkeys(part.zone for part in offer.parts if part.zone is not None)
     option = {"option": "training-plan", "plan": bought["TrainingPlanArn"], **_fee_key(offer)}
     starts, ends = offer.parts[0].starts, offer.parts[-1].ends
-    return _pool_keys(offer.instance_type, offer.count, option, starts, ends, list(zones))
+    return (_pool_keys(offer.instance_type, offer.count, option, starts, ends, list(zones)),)
 
 
 def _answer_to_purchase(
@@ -406,10 +405,6 @@ def _failed_inside(error: UnansweredError) -> bool:
         return False
     metadata = cause.response.get("ResponseMetadata", {})
     return metadata.get("HTTPStatusCode", 0) >= _SERVER_ERROR
-
-
-def _purchase_tags(offer: Offer, name: str) -> dict[str, str]:
-    return {NAME_TAG: name, TAG: str(offer.id)}
 
 
 def _fee_key(offer: Offer) -> Mapping[str, str]:

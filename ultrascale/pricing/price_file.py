@@ -22,6 +22,7 @@ from ultrascale.catalog.prices import (
     Price,
     PriceList,
     is_fee,
+    price_of,
     unit_of,
 )
 from ultrascale.catalog.regions import REGIONS
@@ -35,7 +36,7 @@ _TOLD_AFTER = timedelta(days=90)
 _REFUSED_AFTER = timedelta(days=365)
 # Some time zones begin a day before UTC does.
 _AHEAD = timedelta(days=1)
-_NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _SERVICES = (*OF_INSTANCES, *ITEMS)
 _RENEW = "write new ones with `ultrascale prices`"
 _ML = "ml."
@@ -115,7 +116,7 @@ def _from_csv(file: Path, text: str) -> Sequence[_Placed]:
         wrong = [*_row_mistakes(cells)]
         mistakes += [_mistake(file, span, *each) for each in wrong]
         if not wrong:
-            placed.append((span, _price(cells)))
+            placed.append((span, price_of(cells)))
     mixed = sorted(currencies - {""})
     if len(mixed) > 1:
         mistakes.append(_mistake(file, None, _currency(mixed)))
@@ -230,19 +231,6 @@ def _day(text: str) -> date | None:
         )
     except ValueError:
         return None
-
-
-def _price(cells: Mapping[str, str]) -> Price:
-    return Price(
-        region=cells["region"],
-        service=cells["service"],
-        item=cells["item"],
-        unit=cells["unit"],
-        price=float(cells["price"]),
-        currency=cells["currency"],
-        valid_on=date.fromisoformat(cells["valid_on"]),
-        source=cells["source"],
-    )
 
 
 def _duplicate_mistakes(file: Path, placed: Sequence[_Placed]) -> Iterator[Diagnostic]:

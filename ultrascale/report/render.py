@@ -15,7 +15,7 @@ from ultrascale.report import headline, words
 from ultrascale.report.calendar import calendar_drawing
 from ultrascale.report.sections import Comparison, Section, sections_of
 from ultrascale.report.topology import topology_drawing
-from ultrascale.report.usage import usage_drawing, usage_section
+from ultrascale.report.usage import usage_drawing, usage_sections
 
 LIMIT = 60_000
 """Most characters of the Markdown text: a comment of GitHub holds 65,536."""
@@ -55,7 +55,7 @@ def render_page(
         needs,
         file=file,
         version=version,
-        sections=[*seen, *_used(ledger), *sections_of(needs, comparison)],
+        sections=[*seen, *usage_sections(ledger), *sections_of(needs, comparison)],
         seen=seen,
         usage=usage_drawing(ledger) if ledger else None,
         topology=topology_drawing(needs),
@@ -85,7 +85,7 @@ def render_markdown(
         comparison: Comparison with an earlier state; None without one.
         ledger: The ledger, priced by days; empty without one.
     """
-    sections = [*_used(ledger), *sections_of(needs, comparison)]
+    sections = [*usage_sections(ledger), *sections_of(needs, comparison)]
     blocks = [block for section in sections for block in section.blocks if not block.page_only]
     tables = [block.table for block in blocks if block.table is not None]
     dropped = Counter[str]()
@@ -103,10 +103,6 @@ def render_markdown(
             return text[: LIMIT - 1].rsplit("\n", 1)[0] + "\n"
         longest = max(long, key=lambda table: _table_length(table, left(table)))
         dropped[longest.caption] += max(1, (left(longest) - _LEAST_ROWS) // 4)
-
-
-def _used(ledger: Sequence[Showback]) -> Sequence[Section]:
-    return [usage_section(ledger)] if ledger else []
 
 
 def _table_length(table: Table, rows: int) -> int:

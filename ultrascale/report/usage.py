@@ -26,23 +26,21 @@ def _team(key: Key) -> str:
 _GRAPHS: Mapping[str, Callable[[Key], str]] = {"team": _team, "reason": groupings({})["reason"]}
 
 
-def usage_section(days: Sequence[Showback]) -> Section:
-    """Return the section with a table for each graph.
-
-    Args:
-        days: The ledger, priced by days.
-    """
+def usage_sections(days: Sequence[Showback]) -> Sequence[Section]:
+    """Return the section on a ledger, priced by days, with a table for each graph; none without."""
+    if not days:
+        return []
     blocks = [
         Block(
             words_table(
-                (name, *_TITLES), [(group, *_cells(own)) for group, own in groups.items()]
+                (name, *_TITLES), [(group, *_cells(sums)) for group, sums in groups.items()]
             ).page(f"Node-hours and cost by {name}.")
         )
         for name, groups in ((name, _groups(days, name_of)) for name, name_of in _GRAPHS.items())
     ]
     note = f"{_day(days[0].starts):%Y-%m-%d} to {_day(days[-1].ends):%Y-%m-%d} UTC; "
     note += "ultrascale ledger FILE has its months, prices and gaps."
-    return Section("ledger", "Who used it", (Block(note=note), *blocks))
+    return [Section("ledger", "Who used it", (Block(note=note), *blocks))]
 
 
 def usage_drawing(days: Sequence[Showback]) -> Drawing:
@@ -57,11 +55,12 @@ def usage_drawing(days: Sequence[Showback]) -> Drawing:
         bands = [*zip(kept, _FILLS, strict=False)]
         columns: list[Column] = []
         for day in days:
-            own = {group: _value(sums, priced) for group, sums in _groups([day], name_of).items()}
-            rest = sum(value for group, value in own.items() if group not in kept)
-            values = [own.get(group, 0.0) for group, _ in bands]
-            if kept[-1] == _OTHERS:
-                values[-1] = rest
+            sums = {
+                group: _value(total, priced) for group, total in _groups([day], name_of).items()
+            }
+            values = [sums.pop(group, 0.0) for group, _ in bands]
+            if _OTHERS in kept:
+                values[-1] = sum(sums.values())
             columns.append((axis.place(_day(day.starts)), axis.place(_day(day.ends)), values))
         words = f"{'USD' if priced else 'node-hours'} a day by {name}"
         boxes.append(box_of(Card((("n b halo", words),)), 2, y, WIDTH - 4))
