@@ -168,6 +168,7 @@ def test_the_setup_names_the_cluster_its_reservations_and_all_columns(
     assert f"{bills.CR_ARN} LIKE '%RESERVATION-OF-gpu-reserved-odcr'" in text
     assert "element_at(resource_tags, 'aws_eks_cluster_name') = 'mixed-capacity'" in text
     assert "line_item_net_unblended_cost" in text
+    assert not re.search(r",\s*,", text)
     assert "${day}" in text
 
 

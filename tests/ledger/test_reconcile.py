@@ -272,7 +272,11 @@ def test_nodes_of_hyperpod_are_held_by_type_and_those_of_another_cluster_are_nam
 def test_hours_of_a_savings_plan_count_at_their_effective_cost(tmp_path: Path) -> None:
     own = {"line_item_line_item_type": "SavingsPlanCoveredUsage"}
     covered = _one(HOURS, savings_plan_savings_plan_effective_cost="33.5", **own)
-    fees = [line(at("2026-12-05"), "ComputeSP:1yr", 900, item="SavingsPlanRecurringFee")]
+    fees = [
+        line(at("2026-12-05"), "ComputeSP:1yr", 900, item="SavingsPlanRecurringFee"),
+        line(WINDOW[0], f"CapacityBlockFee:{TYPE}", 900, item="Tax"),
+        line(WINDOW[0], f"Reservation:{TYPE}", 0, arn=ARN),
+    ]
 
     _, result = held(tmp_path, [FEE_LINE, *covered, *fees])
 

@@ -200,7 +200,7 @@ def _setup(cluster: "ClusterPlan", *, net: bool) -> str:
         for pool in cluster.pools
         if pool.reservation
     }
-    costs = terms("item", "net" if net else "use").values()
+    costs = filter(None, terms("item", "net" if net else "use").values())
     text = files("ultrascale.ledger").joinpath("setup.txt").read_text(encoding="utf-8")
     return Template(text).substitute(
         cluster=cluster.name,

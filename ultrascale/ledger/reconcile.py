@@ -1,7 +1,7 @@
 """Differences between the ledger and AWS's bill, each with its name, and the bill's amounts."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -75,48 +75,52 @@ def reconcile(showback: Showback, uses: Uses, bill: Bill) -> Reconciled:
     if lacking := sorted({day_of(at)[:7] for at in days} - bill.months):
         raise QuestionError([f"--reconcile: no line of {', '.join(lacking)}; add its bill"])
     held = _Held(showback, uses)
-    held.add_fees(
-        [charge for charge in bill.charges if charge.use == "fee" and charge.usd > 0], bill.months
-    )
     rated: dict[tuple[str, int], list[Charge]] = defaultdict(list)
     prepaid = {bought.key.reservation for bought in showback.bought}
-    blocks = Decimal()
+    fees, billed, blocks = list[Charge](), Decimal(), Decimal()
     for charge in bill.charges:
-        if not showback.starts <= charge.start < showback.ends:
+        if charge.use == "fee" and charge.usd > 0:
+            fees.append(charge)
+        elif not showback.starts <= charge.start < showback.ends:
             continue
-        if charge.usd < 0:
-            held.add(f"refund: {charge.name}", charge.usd, charges=[charge])
+        elif charge.usd < 0:
+            billed += charge.usd
+            held.add(f"refund: {charge.name}", charge.usd, [charge])
         elif charge.in_block or charge.reservation in prepaid:
-            blocks += charge.usd if charge.use != "fee" else 0
-        elif charge.use in ("instance", "unused") or (charge.use == "type" and charge.usd):
+            blocks += charge.usd
+        elif charge.use != "type" or charge.usd:
+            billed += charge.usd
             rated[charge.resource, charge.start - charge.start % _HOUR].append(charge)
-    before = sum(held.sums.values())
     for resource, hour in sorted({*rated, *uses.hours}):
         held.add_hour(resource, hour, rated.get((resource, hour), ()))
     estimated = Decimal(sum(line.cents or 0 for line in showback.lines if line.basis == "estimate"))
-    rest = sum(map(_sum, rated.values())) - estimated / 100 - (sum(held.sums.values()) - before)
+    rest = billed - estimated / 100 - sum(held.sums.values())
     small = abs(rest) <= len(showback.lines) / Decimal(100)
     held.add("rounding" if small else "unexplained", rest, counts=not small)
+    held.add_fees(fees, bill.months)
     differences = [
         Difference(name, usd, counts)
         for (name, counts), usd in sorted(held.sums.items(), key=lambda item: -abs(item[1]))
         if round(usd, 2)
     ]
-    remarks = [f"outside the ledger, such as CPU nodes and storage: {bill.outside:,.2f}"]
-    if blocks:
-        words = "of an operating system, or the fee amortized: not added"
-        remarks.append(f"hours in blocks carry {blocks:,.2f}, {words}")
-    if bill.repeated:
-        remarks.append(f"lines that were given twice count once: {bill.repeated:,}")
     lines = _billed(showback.lines, held.spent)
     whole = Decimal(max(sum(line.cents or 0 for line in lines), 1)) / 100
     return Reconciled(
         lines=tuple(lines),
         differences=tuple(differences),
-        remarks=(*held.remarks, *remarks),
+        remarks=(*held.remarks, *_remarks(bill, blocks)),
         share=float(sum(abs(usd) for _, usd, counts in differences if counts) / whole),
         shapes=tuple(sorted(held.shapes)),
     )
+
+
+def _remarks(bill: Bill, blocks: Decimal) -> Iterator[str]:
+    yield f"outside the ledger, such as CPU nodes and storage: {bill.outside:,.2f}"
+    if blocks:
+        words = "of an operating system, or the fee amortized: not added"
+        yield f"hours in blocks carry {blocks:,.2f}, {words}"
+    if bill.repeated:
+        yield f"lines that were given twice count once: {bill.repeated:,}"
 
 
 class _Held:
@@ -168,8 +172,8 @@ class _Held:
             extra = usd * (hours - most) / hours
             self.add(f"{'billed twice' if single else _NOT_IN_LEDGER}: {resource}", extra)
             usd, hours = usd - extra, most
-        for key, weight in weights.items():
-            self.spent[key] += usd * Decimal(weight) / Decimal(sum(weights.values()))
+        for line, weight in weights.items():
+            self.spent[line] += usd * Decimal(weight) / Decimal(sum(weights.values()))
         price = self._showback.rates.get((key.purchase, key.type))
         if price is None:
             name = f"without a price in the ledger: {key.type}, {key.purchase}"
