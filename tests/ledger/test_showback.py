@@ -1,6 +1,8 @@
 """Showback: every cent of a fee has one line, in each month and each grouping."""
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +16,7 @@ from tests.support.ledgers import (
     BLOCK,
     POOL,
     SIZE,
+    advanced,
     at,
     idle,
     ledger,
@@ -24,7 +27,7 @@ from tests.support.ledgers import (
     used,
     write,
 )
-from ultrascale.lambdas.ledger import Row
+from ultrascale.lambdas.ledger import STATE, Row
 from ultrascale.ledger.price import grouped
 from ultrascale.ledger.showback import Showback, groupings, price_words
 
@@ -112,6 +115,34 @@ def test_all_lines_add_up_to_the_fee_in_each_month_and_no_team_pays_for_another(
     }
     (prepaid,) = (each for each in months[1].prepaid if each.reservation == BLOCK)
     assert (prepaid.before, prepaid.within, prepaid.after) == (own(months[0]), own(months[1]), 0)
+
+
+def test_a_month_in_which_the_function_stopped_is_the_same_once_it_is_back(tmp_path: Path) -> None:
+    stop, back = at("2026-12-30T12:00"), at("2027-01-02T08:00")
+    rows = [reservation(0, 0, WINDOW, 1), node(0, 0, 1, [used("a")])]
+    states = [advanced(None, rows, WINDOW[0], 60, {})]
+    for now in (at("2026-12-30"), stop):
+        states.append(advanced(replace(states[-1], at=now - 60), rows, now, 60, {}))
+    for state in states:
+        add(tmp_path, state.files)
+    prices = price_list("500.00")
+    add(tmp_path, {STATE: states[-1].text()})
+
+    stopped = priced(tmp_path, *MONTHS[0], prices)
+    (tmp_path / STATE).unlink()
+    add(tmp_path, advanced(states[-1], rows, back, 60, {}).files)
+
+    assert stopped.lines == priced(tmp_path, *MONTHS[0], prices).lines
+    seconds = {line.key.team: line.node_seconds for line in stopped.lines if line.key.team}
+    assert seconds == {"a": stop + 60 - WINDOW[0]}
+    assert {line.key.purchase for line in stopped.lines} == {"capacity-block"}
+    assert stopped.unmeasured > 0
+
+
+def add(folder: Path, files: Mapping[str, bytes]) -> None:
+    for key, content in files.items():
+        (folder / key).parent.mkdir(parents=True, exist_ok=True)
+        (folder / key).write_bytes(content)
 
 
 BURST = {"purchase": "on-demand", "reservation": "", "pool": "gpu-burst"}

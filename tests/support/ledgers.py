@@ -20,6 +20,7 @@ from ultrascale.plan import ClusterPlan
 TYPE, POOL, BLOCK = "p5en.48xlarge", "gpu-reserved-block", "cr-0aaaaaaaaaaaaaaa1"
 FILE = Path(__file__).parents[2] / "clusters" / "mixed-capacity.yaml"
 SIZE = 8
+_TIMES = {"v", "from", "to"}
 
 
 def at(text: str) -> int:
@@ -60,8 +61,12 @@ def advanced(
     state: State | None, rows: Iterable[Row], now: int, every: int, used: Mapping[str, float]
 ) -> State:
     """Return a state after a measurement of ``rows``, and of the use of pools."""
-    values = {f"{row['kind']}/{number}": json.dumps(row) for number, row in enumerate(rows)}
-    after = advance(state, values.items(), now, every, {})
+    values = {
+        f"{row['kind']}/{number}": json.dumps({k: row[k] for k in row if k not in _TIMES})
+        for number, row in enumerate(rows)
+    }
+    head = {"cluster": "mixed-capacity", "region": "us-east-2", "account": ""}
+    after = advance(state, values.items(), now, every, head)
     assert after is not None
     return after.sampled(used)
 

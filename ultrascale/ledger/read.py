@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,13 +12,14 @@ import msgspec
 
 from ultrascale.account import Account
 from ultrascale.documents import parse_json
-from ultrascale.errors import ConfigError, Diagnostic, UsageError
+from ultrascale.errors import ConfigError, Diagnostic, UnansweredError, UsageError
 from ultrascale.lambdas.ledger import DAY, PREFIX, STATE, VERSION, ReservationRow, Row
-from ultrascale.lambdas.ledger_state import State
+from ultrascale.lambdas.ledger_state import State, advance
 
 S3 = "s3://"
 _READERS = 16
 _GZIP = 31
+_ABSENT = "NoSuchKey"
 _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 # A key of rows of reservations alone; most rows are of nodes, which are not decoded.
 _RESERVATION = b'"bought"'
@@ -43,19 +45,44 @@ def days_of(starts: int, ends: int) -> Sequence[date]:
 
 
 def files_of(
-    source: str, days: Collection[date], account_of: Callable[[], Account]
+    source: str, cluster: str, days: Collection[date], account_of: Callable[[], Account]
 ) -> Mapping[date, Sequence[Blob]]:
     """Return the files of each day, in their order.
 
+    Where the function stopped within a day, its open intervals end as it would end them.
+
     Raises:
         UsageError: There is no such folder.
+        ConfigError: A newer function wrote the open intervals.
         UnansweredError: S3 refused to list or to read the bucket.
     """
     names = {f"day={day}": day for day in days}
     files: dict[date, list[Blob]] = {day: [] for day in days}
     for blob in (_in_bucket if source.startswith(S3) else _in_folder)(source, names, account_of):
         files[blob.day].append(blob)
+    with suppress(UsageError):
+        state = state_of(source, account_of)
+        day = datetime.fromtimestamp(state.at, UTC).date()
+        if day in files:
+            every = max((_every(blob) for blobs in files.values() for blob in blobs[-1:]), default=0)
+            head = {"cluster": cluster, "region": "", "account": ""}
+            after = advance(state, (), start_of(day) + DAY, every, head)
+            late = {**state.files, **({} if after is None else after.files)}
+            names = {blob.name.rpartition("/")[2] for blob in files[day]}
+            files[day] += (
+                Blob(key, day, content)
+                for key, content in late.items()
+                if f"day={day}" in key and key.rpartition("/")[2] not in names
+            )
     return files
+
+
+def _every(blob: Blob) -> int:
+    """Return the sampling interval of a file; none of one that `rows_of` refuses."""
+    try:
+        return _DECODER.decode(zlib.decompress(blob.content, _GZIP).partition(b"\n")[0])["every"]
+    except (ValueError, KeyError, zlib.error):
+        return 0
 
 
 def _in_folder(source: str, days: Mapping[str, date], _: object) -> Iterator[Blob]:
@@ -107,7 +134,12 @@ def state_of(source: str, account_of: Callable[[], Account]) -> State:
     name = STATE.removeprefix(PREFIX)
     if source.startswith(S3):
         account, bucket, prefix = _opened(source, account_of)
-        content = _content(account, bucket, prefix + name)
+        try:
+            content = _content(account, bucket, prefix + name)
+        except UnansweredError as error:
+            if error.code != _ABSENT:
+                raise
+            raise UsageError([f"--source: {source} has no {name}"]) from None
     elif files := sorted(Path(source).glob(f"**/{name}")):
         content = files[0].read_bytes()
     else:

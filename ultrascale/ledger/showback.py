@@ -151,7 +151,7 @@ class Ledger(NamedTuple):
         """Return the files of a period by day; each day is read once."""
         days = read.days_of(starts, ends)
         if unread := [day for day in days if day not in self.kept]:
-            self.kept.update(read.files_of(self.source, unread, self.account_of))
+            self.kept.update(read.files_of(self.source, self.cluster.name, unread, self.account_of))
         return {day: self.kept[day] for day in days}
 
     def _bought(self, blobs: Iterable[Blob]) -> Iterator[Bought]:
