@@ -260,7 +260,8 @@ def windows_of_block(result: Showback) -> dict[int, int | None]:
 def test_the_block_before_is_not_paid_by_the_fee_of_the_next_one_in_its_pool(
     tmp_path: Path,
 ) -> None:
-    folder, usd = write(tmp_path, [reservation(*WINDOW, WINDOW)]), {None: Decimal(900)}
+    folder = write(tmp_path, [reservation(*WINDOW, WINDOW)])
+    usd: dict[int | None, Decimal] = {None: Decimal(900)}
 
     # In the file another block has the pool by now, or tags found one in December.
     for fees in ({"cr-0fffffffffffffff9": usd}, {POOL: usd}):

@@ -235,16 +235,7 @@ def _print(
         return
     groups = grouped(result.lines, groupings(result.centers)[by])
     if form == "json":
-        sums = [
-            {
-                "name": name,
-                "node_hours": _hours(group),
-                "cents": group.cents,
-                "estimate_cents": group.estimate,
-            }
-            for name, group in groups.items()
-        ]
-        document = {"by": by, "groups": sums, **_document(result, held)}
+        document = {"by": by, **_document(result, held, groups)}
         typer.echo(json.dumps(document, indent=2, default=str))
         return
     table = Table(by, box=SIMPLE)
@@ -332,7 +323,9 @@ def _rows(result: "Showback") -> Iterator[dict[str, object]]:
         yield {**line.key._asdict(), **dict(zip(_PRICED, cells, strict=True))}
 
 
-def _document(result: "Showback", held: "Reconciled | None") -> Mapping[str, object]:
+def _document(
+    result: "Showback", held: "Reconciled | None", groups: "Mapping[str, Group]"
+) -> Mapping[str, object]:
     from ultrascale.ledger.showback import price_words
 
     differences = [] if held is None else [item._asdict() for item in held.differences]
@@ -345,6 +338,15 @@ def _document(result: "Showback", held: "Reconciled | None") -> Mapping[str, obj
         "unmeasured_hours_share": result.unmeasured_hours,
         "missing_days": result.missing_days,
         "cents": result.cents,
+        "groups": [
+            {
+                "name": name,
+                "node_hours": _hours(group),
+                "cents": group.cents,
+                "estimate_cents": group.estimate,
+            }
+            for name, group in groups.items()
+        ],
         "lines": [*_rows(result)],
         "prepaid_cents": [paid._asdict() for paid in result.prepaid],
         "prices": [*price_words(result)],

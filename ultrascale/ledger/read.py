@@ -64,7 +64,9 @@ def files_of(
         state = state_of(source, account_of)
         day = datetime.fromtimestamp(state.at, UTC).date()
         if day in files:
-            every = max((_every(blob) for blobs in files.values() for blob in blobs[-1:]), default=0)
+            every = max(
+                (_every(blob) for blobs in files.values() for blob in blobs[-1:]), default=0
+            )
             head = {"cluster": cluster, "region": "", "account": ""}
             after = advance(state, (), start_of(day) + DAY, every, head)
             late = {**state.files, **({} if after is None else after.files)}

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -124,19 +125,12 @@ class Ledger(NamedTuple):
         sizes |= measured.sizes
         rates: dict[tuple[str, str], Price] = {}
 
-        def rate_of(key: Key) -> Decimal | None:
-            price = self._price(key)
-            if price is None:
-                return None
-            rates[key.purchase, key.type] = price
-            return Decimal(str(price.price))
-
         return Showback(
             cluster=self.cluster.name,
             starts=starts,
             ends=ends,
             every=measured.every,
-            lines=tuple(lines_of(totals, sizes, rate_of)),
+            lines=tuple(lines_of(totals, sizes, partial(self._rate, rates))),
             prepaid=tuple(prepaid_of(totals)),
             missing_days=tuple(day for day, blobs in files.items() if not blobs),
             unmeasured=measured.gaps / (ends - starts),
@@ -177,15 +171,18 @@ class Ledger(NamedTuple):
             key = Key(name, pool.purchase, pool.pool, pool.node_types[0], "")
             yield self._paid(key, pool.max_nodes * pool.accelerators_per_node, [window], [])
 
-    def _price(self, key: Key) -> Price | None:
-        """Return the price of a node-hour; None without one, or where a fee pays."""
+    def _rate(self, rates: dict[tuple[str, str], Price], key: Key) -> Decimal | None:
+        """Return US dollars of a node-hour; None without a price, or where a fee pays."""
         if key.purchase in PAID_BEFORE:
             return None
         pools = (pool for pool in self.cluster.pools if pool.pool == key.pool)
         seller = next((pool.facts.seller for pool in pools), "ec2")
         name = key.type if seller == "ec2" else f"{_ML}{key.type.removeprefix(_ML)}"
-        listed = listed_prices([name], key.purchase, seller, self.cluster.region, self.prices)
-        return next(iter(listed.prices), None)
+        region, listed = self.cluster.region, self.prices
+        for price in listed_prices([name], key.purchase, seller, region, listed).prices:
+            rates[key.purchase, key.type] = price
+            return Decimal(str(price.price))
+        return None
 
     def _paid(
         self,

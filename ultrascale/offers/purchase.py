@@ -338,7 +338,7 @@ def _buy_block(offer: Offer, account: "Account", name: str) -> tuple[str, ...]:
     if any("CapacityReservationId" not in reservation for reservation in reservations):
         raise _unsure(offer, "AWS did not name the reservation", look_command(offer, account, name))
     # AWS states one fee for all parts of an offer.
-    fee = _fee_key(offer) if len(reservations) == 1 else {}
+    fee: Mapping[str, str] = _fee_key(offer) if len(reservations) == 1 else {}
     return tuple(
         _block_keys(reservation, part, fee)
         for reservation, part in zip(reservations, parts, strict=True)
