@@ -93,6 +93,9 @@ def test_hours_that_will_go_unused_are_shown_with_their_cost_and_ways_out(
     assert "burst jobs: yes: 3.4 node-hours a day" in text
     assert "saves 60.00 USD for each node-hour that moves" in text
     assert "smaller: no: a block cannot be modified" in text
+    # Nothing waits, and Volcano's queues have no such limit.
+    assert "queued jobs: no: 0 accelerators" in text
+    assert "limit of another queue: no: with Kueue" in text
     assert f"capacity-reservation/{BLOCK} --principals CONSUMER" in text
     assert len(pool["ways"]) == len(ways()) / len(OPTIONS)
 
@@ -123,13 +126,15 @@ def test_only_nodes_without_a_user_in_any_hour_are_offered_away(
     pools = json.loads(asked(ultrascale, folder, "--ahead", "7", "--json"))
 
     # Of four nodes two are used in each third hour, and none in others.
-    commands = [
-        way["command"] for pool in pools for way in pool["ways"] if "modify-cap" in way["command"]
-    ]
+    texts = [way for pool in pools for way in pool["ways"]]
+    commands = [way["command"] for way in texts if "modify-cap" in way["command"]]
     assert [command.split("--capacity-reservation-id ")[1] for command in commands] == [
         "cr-0dd --instance-count 2",
         "RESERVATION --instance-count 2",
     ]
+    # Nothing of this type ran in the week before.
+    prices = {(way["way"], way["allowed"]): way["price"] for way in texts}
+    assert "--prices" in prices["smaller", "yes"]
 
 
 def test_a_queue_takes_idle_hours_for_as_long_as_jobs_run(

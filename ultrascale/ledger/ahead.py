@@ -16,6 +16,7 @@ from ultrascale.ledger.showback import Ledger, Showback
 
 _NOT_BEGUN = frozenset({"scheduled", "assessing", "delayed"})
 _PAST_DAYS = 7  # Of use outside reservations
+_UNKNOWN = "an unknown number of"
 
 
 class Outlook(Frozen):
@@ -39,32 +40,29 @@ def ways() -> Sequence[Mapping[str, str]]:
 
 
 def look_ahead(ledger: Ledger, file: str, now: int, days: int) -> Iterator[Outlook]:
-    """Yield the outlook of each pool with reservations that go on or begin.
-
-    Args:
-        ledger: The ledger, with the state of the function that writes it.
-        file: Name of the cluster file, for commands.
-        now: The time.
-        days: Days to look ahead.
+    """Yield the outlook of each pool whose reservations go on or begin, for ``days`` from ``now``.
 
     Raises:
         UsageError: The ledger has no state.
         ConfigError: Files of the ledger are wrong.
         UnansweredError: S3 refused.
     """
-    midnight, until = now - now % DAY, now + days * DAY
+    cluster, until, midnight = ledger.cluster, now + days * DAY, now - now % DAY
     state = read.state_of(ledger.source, ledger.account_of)
     past = ledger.showback(midnight - _PAST_DAYS * DAY, midnight)
-    named = {
-        "file": file,
-        "partition": ledger.cluster.partition,
-        "region": ledger.cluster.region,
-        "account": ledger.cluster.account or "ACCOUNT",
+    named: dict[str, str] = {
+        **{part.renderer: "" for part in cluster.parts if part.renderer},
+        **{"file": file, "partition": cluster.partition, "region": cluster.region},
+        "account": cluster.account or "ACCOUNT",
     }
     rows: list[ReservationRow] = sorted(state.rows("reservation"), key=itemgetter("pool"))
     for pool, group in groupby(rows, key=itemgetter("pool")):
         reserved = [
-            (row, sum(bought_ahead([row], now, until).get(pool, {}).values()), _usd(row, past, now))
+            (
+                row,
+                sum(bought_ahead([row], now, until).get(pool, {}).values()),
+                _usd(row, past, now, until),
+            )
             for row in group
         ]
         reserved = [own for own in reserved if own[1] or _option(own[0]) == "future-dated"]
@@ -99,25 +97,25 @@ def _option(row: ReservationRow) -> str:
     return "future-dated" if dated else row["purchase"]
 
 
-def _usd(row: ReservationRow, past: Showback, now: int) -> float | None:
-    """Return the price of a node-hour from now on: of its fees, or of a rate."""
+def _usd(row: ReservationRow, past: Showback, now: int, until: int) -> float | None:
+    """Return the price of a node-hour that is left: of its fees, or of a rate."""
     if row["window"] is None:
         price = past.rates.get((row["purchase"], row["type"]))
         return price and price.price
     for bought in past.bought:
-        windows = [window for window in bought.windows if window.ends > now]
-        cents = [window.cents for window in windows if window.cents is not None]
-        is_own = bought.key.reservation == row["reservation"]
-        if is_own and cents and len(cents) == len(windows):
-            hours = sum(window.ends - window.starts for window in windows) / HOUR
-            return sum(cents) / 100 / hours / (bought.accelerators / row["accelerators"])
+        if bought.key.reservation == row["reservation"]:
+            windows = [own for own in bought.windows if own.ends > now and own.starts < until]
+            hours = sum(min(own.ends, until) - max(own.starts, now) for own in windows) / HOUR
+            cents = sum(own.accrued(until) - own.accrued(now) for own in windows)
+            if windows and all(own.cents is not None for own in windows):
+                return cents / 100 / hours * row["accelerators"] / bought.accelerators
     return None
 
 
 def _burst(type: str, past: Showback) -> Mapping[str, str]:
     """Return node-hours a day of a type that ran jobs outside reservations, and their price."""
-    lines = [line for line in past.lines if line.key.type == type and not line.key.reservation]
-    lines = [line for line in lines if not line.key.reason]
+    outside = (line for line in past.lines if not line.key.reservation and not line.key.reason)
+    lines = [line for line in outside if line.key.type == type]
     hours = sum(float(line.node_seconds) for line in lines) / HOUR
     cents = sum(line.cents or 0 for line in lines)
     usd = cents / 100 / hours if cents else None
@@ -125,19 +123,21 @@ def _burst(type: str, past: Showback) -> Mapping[str, str]:
 
 
 def _amount(usd: float | None) -> str:
-    return "an unknown number of" if usd is None else f"{usd:,.2f}"
+    return _UNKNOWN if usd is None else f"{usd:,.2f}"
 
 
 def _ways(
     row: ReservationRow, spare: int, values: Mapping[str, str]
 ) -> Iterator[Mapping[str, str]]:
-    """Yield the ways out of a reservation, of whose nodes some are used in no hour."""
+    """Yield the ways out of a reservation, of whose nodes ``spare`` are used in no hour."""
     # Commands take a reservation of EC2; none takes a resource group.
     id = "RESERVATION" if ":resource-groups:" in row["reservation"] else row["reservation"]
-    left = row["bought"] - spare if spare else "NODES"
-    nodes = {"spare": spare, "nodes": spare or "NODES", "left": left}
+    named = {**row, **values, "reservation": id, "spare": spare, "left": row["bought"] - spare}
     for cell in ways():
         if cell["option"] == _option(row):
-            named = {**row, **values, **nodes, "reservation": id}
             texts = {name: Template(text).substitute(named) for name, text in cell.items()}
+            if cell["needs"] and named.get(cell["needs"], 0) in (0, "0", "0.0"):
+                texts |= {"allowed": "no", "price": "", "command": ""}
+            if _UNKNOWN in texts["price"]:
+                texts["price"] = "its price is unknown; name a price file by --prices"
             yield {"reservation": row["reservation"], **texts}
