@@ -297,7 +297,7 @@ def _print_outlooks(outlooks: "Sequence[Outlook]", *, as_json: bool) -> None:
     screen().print(table)
     for pool in outlooks:
         for way in pool.ways:
-            words = way["note"] if way["allowed"] != "yes" else f"{way['note']}; {way['price']}"
+            words = "; ".join(way[key] for key in ("note", "price") if way[key])
             say(f"{pool.pool}: {way['way']}: {way['allowed']}: {words}")
             say("\n".join(f"    {way[key]}" for key in ("command", "source") if way[key]))
 

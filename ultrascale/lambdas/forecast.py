@@ -51,13 +51,7 @@ def paid_times(row: ReservationRow) -> Sequence[tuple[int, float]]:
 def bought_ahead(
     rows: Iterable[ReservationRow], now: int, until: float = math.inf
 ) -> Mapping[str, Mapping[int, int]]:
-    """Return the accelerators of each pool that are bought, by whole hour from ``now`` on.
-
-    Args:
-        rows: Reservations; a week is looked at of those without an end.
-        now: A time, in seconds since 1970.
-        until: End of the look.
-    """
+    """Return the accelerators of each pool that are bought by hour; a week of those without end."""
     bought: dict[str, Counter[int]] = defaultdict(Counter)
     for row in rows:
         for start, end in paid_times(row):
@@ -84,11 +78,7 @@ def forecast(use: Sequence[Hour], bought: Mapping[int, float], wanted: float) ->
 
     Past use is the guess for the same hour of the week. Each week is forecast from the others as
     well: these errors give the interval, so that a use that changes from week to week widens it.
-
-    Args:
-        use: Use of four weeks at most, in order.
-        bought: Reserved accelerators by hour.
-        wanted: Accelerators that waiting jobs want. They take idle ones for as long as jobs do.
+    Jobs that wait for ``wanted`` accelerators take idle ones for as long as jobs do.
     """
     levels = {row.hour: row.used / row.samples for row in use}
     weeks: dict[int, list[int]] = defaultdict(list)
@@ -98,8 +88,7 @@ def forecast(use: Sequence[Hour], bought: Mapping[int, float], wanted: float) ->
     if len(whole) - 1 not in _STUDENT or not bought:
         return None
     error = math.sqrt(fmean(miss**2 for miss in _misses(levels, whole, len(bought))))
-    total, guess = sum(bought.values()), _guess(levels)
-    taken = sum(row.taken for row in use)
+    total, guess, taken = sum(bought.values()), _guess(levels), sum(row.taken for row in use)
     # Where no job began they go on for as long as anybody looked.
     run = sum(levels.values()) / taken if taken else HOURS
     idle = total - sum(min(guess(hour), count) for hour, count in bought.items()) - wanted * run
@@ -114,8 +103,8 @@ def _guess(levels: Mapping[int, float]) -> Callable[[int], float]:
     hours: dict[int, list[float]] = defaultdict(list)
     for hour, level in levels.items():
         hours[hour % _WEEK].append(level)
-    means, mean = {hour: fmean(known) for hour, known in hours.items()}, fmean(levels.values())
-    return lambda hour: means.get(hour % _WEEK, mean)
+    mean = [fmean(levels.values())]
+    return lambda hour: fmean(hours.get(hour % _WEEK, mean))
 
 
 def _misses(

@@ -52,14 +52,9 @@ class Stretch(NamedTuple):
 
 
 def follow(before: Stretch | None, look: Look, seconds: int, now: int, missed: int = 0) -> Stretch:
-    """Return the stretch after a call.
+    """Return a job's stretch after a call at ``now``; None stands before its first sight.
 
-    Args:
-        before: The stretch before; None at the first sight of the job.
-        look: The job.
-        seconds: Time without use up to the notice.
-        now: Time of the call.
-        missed: Calls that failed since the one before: nobody answered them.
+    The notice comes after ``seconds`` without use. Nobody answered the calls that were ``missed``.
     """
     ready = int(min(look.started, now)) + START_SECONDS
     if before is None:
@@ -73,15 +68,11 @@ def follow(before: Stretch | None, look: Look, seconds: int, now: int, missed: i
         nodes=[*dict.fromkeys((*before.nodes, *look.answered))][:_NODES],
     )
     noticed = before.notice > 0
-    if now - (before.notice if noticed else before.since) < (
-        NOTICE_SECONDS if noticed else seconds
-    ):
-        return later
-    if later.answered < _ANSWERED * later.asked:
+    due = before.notice + NOTICE_SECONDS if noticed else before.since + seconds
+    if now >= due and later.answered < _ANSWERED * later.asked:
         return over
-    if noticed or not later.is_known(len(look.nodes)):
-        return later
-    return Stretch(before.since, notice=now)
+    tells = now >= due and not noticed and later.is_known(len(look.nodes))
+    return Stretch(before.since, notice=now) if tells else later
 
 
 def in_turn(

@@ -65,7 +65,7 @@ def look_ahead(ledger: Ledger, file: str, now: int, days: int) -> Iterator[Outlo
             )
             for row in group
         ]
-        reserved = [own for own in reserved if own[1] or _option(own[0]) == "future-dated"]
+        reserved = [one for one in reserved if one[1] or _option(one[0]) == "future-dated"]
         if not reserved:
             continue
         bought = bought_ahead((row for row, _, _ in reserved), now, until).get(pool, {})
@@ -104,10 +104,12 @@ def _usd(row: ReservationRow, past: Showback, now: int, until: int) -> float | N
         return price and price.price
     for bought in past.bought:
         if bought.key.reservation == row["reservation"]:
-            windows = [own for own in bought.windows if own.ends > now and own.starts < until]
-            hours = sum(min(own.ends, until) - max(own.starts, now) for own in windows) / HOUR
-            cents = sum(own.accrued(until) - own.accrued(now) for own in windows)
-            if windows and all(own.cents is not None for own in windows):
+            left = [
+                window for window in bought.windows if now < window.ends and window.starts < until
+            ]
+            hours = sum(min(window.ends, until) - max(window.starts, now) for window in left) / HOUR
+            cents = sum(window.accrued(until) - window.accrued(now) for window in left)
+            if left and all(window.cents is not None for window in left):
                 return cents / 100 / hours * row["accelerators"] / bought.accelerators
     return None
 

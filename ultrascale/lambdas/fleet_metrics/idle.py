@@ -97,10 +97,7 @@ class IdleJobs:
     def act(self, api: KubernetesApi, hourly: Mapping[str, float], now: int) -> None:
         """Annotate idle jobs, end those whose time is over, and take back what no longer holds.
 
-        Args:
-            api: The API server.
-            hourly: Prices of a node-hour by pool, where they are known.
-            now: The time.
+        ``hourly`` has prices of a node-hour by pool, where they are known.
         """
         for name, stretch in self.stretches.items():
             # Several calls take an annotation back, as one may fail.
@@ -121,13 +118,11 @@ class IdleJobs:
         ]
         shown = [note for _, _, note in marked if note.get("since") == since]
         ends = max(str(note.get("ends", soonest)) for note in shown) if shown else soonest
-        note: dict[str, Any] = {}
-        over = False
-        if stretch.notice > 0:
-            note = self._note(name, since, hourly)
-            if self._settings.ends:
-                over = ends <= _text(now) and stretch.is_known(len(self._jobs[name].nodes))
-                note |= {"ends": ends, **({"ended": ends} if over else {})}
+        is_idle, nodes = stretch.notice > 0, len(self._jobs[name].nodes)
+        over = is_idle and self._settings.ends and ends <= _text(now) and stretch.is_known(nodes)
+        note = self._note(name, since, hourly) if is_idle else {}
+        if is_idle and self._settings.ends:
+            note |= {"ends": ends, "ended": ends} if over else {"ends": ends}
         for path, manifest, before in marked:
             # A job that was ended keeps its note while its pods go.
             ended = "ended" in before and (not note or before.get("since") == since)

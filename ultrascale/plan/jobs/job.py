@@ -84,6 +84,9 @@ _ROLLS = (
 )
 
 
+_OWNER_LABELS = (names.TEAM_LABEL, names.OWN_QUEUE_LABEL, names.COST_CENTER_LABEL)
+
+
 def plan_job(request: JobRequest) -> JobPlan:
     """Plan a job without mistakes, on a tier where `tiers.needs_one`.
 
@@ -116,20 +119,15 @@ def plan_job(request: JobRequest) -> JobPlan:
 
 def _with_owner(plan: JobPlan, request: JobRequest) -> JobPlan:
     """Return a job whose pods say who pays: AWS's split cost data takes their labels as tags."""
-    team, queue = request.team, plan.queue
-    if plan.local_queue is not None:
-        queue = plan.local_queue.name
-    stated = {own.name: own.cost_center for own in request.cluster.scheduling.queues}
-    labels = {
-        names.TEAM_LABEL: request.namespace if team is None else team.name,
-        names.OWN_QUEUE_LABEL: queue,
-        names.COST_CENTER_LABEL: stated.get(queue or "") if team is None else team.cost_center,
-    }
-    notes = plan.notes
-    if isinstance(request.job, config.ServiceJob):
-        notes = (*notes, _ROLLS)
-    owner = {key: value for key, value in labels.items() if value is not None}
-    return replace(plan, owner=owner, notes=notes)
+    queue = plan.queue if plan.local_queue is None else plan.local_queue.name
+    centers = {queue.name: queue.cost_center for queue in request.cluster.scheduling.queues}
+    team, center = request.namespace, centers.get(queue or "")
+    if request.team is not None:
+        team, center = request.team.name, request.team.cost_center
+    labels = zip(_OWNER_LABELS, (team, queue, center), strict=True)
+    notes = (_ROLLS,) if isinstance(request.job, config.ServiceJob) else ()
+    owner = {key: value for key, value in labels if value is not None}
+    return replace(plan, owner=owner, notes=(*plan.notes, *notes))
 
 
 def _patch(job: config.Job) -> Mapping[str, JsonObject]:
