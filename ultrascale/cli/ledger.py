@@ -36,6 +36,7 @@ Source = Annotated[
     ),
 ]
 _HOUR = 3600
+_INTERVAL = "{:,.0f} ({:,.0f} to {:,.0f})"
 # Columns of a line beside its key.
 _PRICED = ("cost_center", "node_hours", "usd", "basis")
 
@@ -291,7 +292,9 @@ def _print_outlooks(outlooks: "Sequence[Outlook]", *, as_json: bool) -> None:
     for name in ("node-hours", "unused (80 % interval)", "USD (80 % interval)", "error"):
         table.add_column(name, justify="right")
     for pool in outlooks:
-        words = [_interval(amounts) for amounts in (pool.unused, pool.usd)]
+        words = [
+            _INTERVAL.format(*amounts) if amounts else "" for amounts in (pool.unused, pool.usd)
+        ]
         error = "under 2 weeks of use" if pool.error is None else f"{100 * pool.error:.1f} %"
         table.add_row(pool.pool, f"{pool.node_hours:,.0f}", *words, error)
     screen().print(table)
@@ -300,10 +303,6 @@ def _print_outlooks(outlooks: "Sequence[Outlook]", *, as_json: bool) -> None:
             words = "; ".join(way[key] for key in ("note", "price") if way[key])
             say(f"{pool.pool}: {way['way']}: {way['allowed']}: {words}")
             say("\n".join(f"    {way[key]}" for key in ("command", "source") if way[key]))
-
-
-def _interval(amounts: Sequence[float]) -> str:
-    return "{:,.0f} ({:,.0f} to {:,.0f})".format(*amounts) if amounts else ""
 
 
 def _bill_notes(held: "Reconciled", tolerance: float) -> Iterator[str]:

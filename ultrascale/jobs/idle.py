@@ -1,7 +1,7 @@
 """Idle jobs as the function that measures the fleet marks them: their cost and their end."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 
 import msgspec
@@ -14,7 +14,6 @@ from ultrascale.jobs.workloads import workload_of
 from ultrascale.lambdas.idle_jobs import LABEL
 from ultrascale.plan.names import QUEUE_LABEL
 
-_HOUR = 3600
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -22,16 +21,15 @@ class IdleState(Frozen):
     """Accelerators that a job holds without use."""
 
     since: _Time  # Start of the time without use
-    accelerators: float  # Accelerators
+    accelerators: float  # Their number
     usd_per_hour: float | None = None  # Their price as bought; None where it is unknown
     ends: _Time | None = None  # Time at which the job is ended; None where it is not
     ended: _Time | None = None  # Time at which it was ended; None while it is not
-    # Commands that let an ended job go on; none where its queue says how.
-    resume: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()  # Commands by which it goes on; none where its queue has one
 
     def lines(self, now: datetime) -> Iterator[str]:
         """Yield sentences for the job's user at ``now``."""
-        hours = ((self.ended or now) - self.since).total_seconds() / _HOUR
+        hours = ((self.ended or now) - self.since) / timedelta(hours=1)
         usd = "" if self.usd_per_hour is None else f", ${hours * self.usd_per_hour:,.2f}"
         yield (
             f"{self.accelerators:g} accelerators not used since {_utc(self.since)}: "
@@ -53,11 +51,9 @@ def idle_state(namespace: str, made: Sequence[tuple[Kind, Object]]) -> IdleState
         # Whoever may change the job may write it.
         return None
     commands = (
-        workload_of(kind).resume.format(
-            kind=kind.resource, name=name(manifest), namespace=namespace
-        )
-        for kind, manifest in made
-        if not label(manifest, QUEUE_LABEL)
+        workload_of(kind).resume.format(kind=kind.resource, name=name(item), namespace=namespace)
+        for kind, item in made
+        if not label(item, QUEUE_LABEL)
     )
     return None if state is None else replace(state, resume=tuple(commands))
 

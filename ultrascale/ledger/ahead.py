@@ -1,7 +1,6 @@
 """Reserved hours that will go unused, their cost, and the ways out, which are a table."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -28,12 +27,9 @@ class Outlook(Frozen):
     unused: Sequence[float]
     usd: Sequence[float]  # Their cost; empty without a price as well
     error: float | None  # Error of the same forecast in weeks that it did not know, of the nodes
-    waiting: float  # Accelerators that waiting jobs want
-    # Ways out of each reservation, as in `ways.csv`, with the values of this pool
-    ways: Sequence[Mapping[str, str]]
+    ways: Sequence[Mapping[str, str]]  # Ways out of each reservation, as in `ways.csv`
 
 
-@cache
 def ways() -> Sequence[Mapping[str, str]]:
     """Return the ways out by purchase option."""
     return read_table("ways.csv", Path(__file__).parent)
@@ -79,7 +75,8 @@ def look_ahead(ledger: Ledger, file: str, now: int, days: int) -> Iterator[Outlo
         spare = 0 if result is None else int(result.spare / size)
         texts: list[Mapping[str, str]] = []
         for row, _, usd in reserved:
-            texts += _ways(row, min(spare, row["bought"]), {**values, "usd": _amount(usd)})
+            price = {"usd": _UNKNOWN if usd is None else f"{usd:,.2f}"}
+            texts += _ways(row, min(spare, row["bought"]), values | price)
             spare = max(spare - row["bought"], 0)
         yield Outlook(
             pool=pool,
@@ -87,7 +84,6 @@ def look_ahead(ledger: Ledger, file: str, now: int, days: int) -> Iterator[Outlo
             unused=unused,
             usd=[hours * sum(costs) / sum(bought.values()) for hours in unused if is_priced],
             error=None if result is None else result.error,
-            waiting=waiting,
             ways=texts,
         )
 
@@ -120,12 +116,8 @@ def _burst(type: str, past: Showback) -> Mapping[str, str]:
     lines = [line for line in outside if line.key.type == type]
     hours = sum(float(line.node_seconds) for line in lines) / HOUR
     cents = sum(line.cents or 0 for line in lines)
-    usd = cents / 100 / hours if cents else None
-    return {"burst": f"{hours / _PAST_DAYS:,.1f}", "burst_usd": _amount(usd)}
-
-
-def _amount(usd: float | None) -> str:
-    return _UNKNOWN if usd is None else f"{usd:,.2f}"
+    usd = f"{cents / 100 / hours:,.2f}" if cents else _UNKNOWN
+    return {"burst": f"{hours / _PAST_DAYS:,.1f}", "burst_usd": usd}
 
 
 def _ways(

@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from http import HTTPStatus
 from sys import intern
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +28,7 @@ class IdleJobs:
 
     def __init__(self, settings: IdleSettings) -> None:
         self.stretches: Mapping[str, Stretch] = {}
+        self.idle: Sequence[str] = ()
         self._settings = settings
         self._jobs: dict[str, Look] = {}
         self._pods: dict[tuple[str, str], str] = {}
@@ -88,11 +88,7 @@ class IdleJobs:
             for name, job in self._jobs.items()
             if job.nodes
         }
-
-    @property
-    def idle(self) -> Sequence[str]:
-        """The jobs that are idle."""
-        return [name for name, stretch in self.stretches.items() if stretch.notice > 0]
+        self.idle = [name for name, stretch in self.stretches.items() if stretch.notice > 0]
 
     def act(self, api: KubernetesApi, hourly: Mapping[str, float], now: int) -> None:
         """Annotate idle jobs, end those whose time is over, and take back what no longer holds.
@@ -113,9 +109,7 @@ class IdleJobs:
     ) -> None:
         """Annotate the objects of a job, and end it once they have shown the notice."""
         since, soonest = _text(stretch.since), _text(now + NOTICE_SECONDS)
-        marked = [
-            (path, manifest, _note_of(manifest)) for path, manifest in self._objects(api, name)
-        ]
+        marked = [*self._objects(api, name)]
         shown = [note for _, _, note in marked if note.get("since") == since]
         ends = max(str(note.get("ends", soonest)) for note in shown) if shown else soonest
         is_idle, nodes = stretch.notice > 0, len(self._jobs[name].nodes)
@@ -138,12 +132,14 @@ class IdleJobs:
         usd = sum(hourly[pool] * n / whole for pool, whole, n in held) if known else None
         return {"since": since, "accelerators": sum(n for _, _, n in held), "usd_per_hour": usd}
 
-    def _objects(self, api: KubernetesApi, name: str) -> "Iterator[tuple[str, Object]]":
+    def _objects(
+        self, api: KubernetesApi, name: str
+    ) -> "Iterator[tuple[str, Object, Mapping[str, Any]]]":
         namespace, _, job = name.partition("/")
         for group, plural, version in self._settings.kinds:
             path = f"/apis/{group}/{version}/namespaces/{namespace}/{plural}"
             for manifest in api.list(path, labelSelector=f"{self._settings.job_label}={job}"):
-                yield f"{path}/{manifest['metadata']['name']}", manifest
+                yield f"{path}/{manifest['metadata']['name']}", manifest, _note_of(manifest)
 
 
 def _note_of(job: "Object") -> Mapping[str, Any]:
@@ -169,13 +165,9 @@ def _end(api: KubernetesApi, path: str, job: "Object") -> None:
         target = {"apiVersion": f"{group}/{version}", "kind": "Job", "name": name, "uid": uid}
         about = {"name": f"{name}-idle", "namespace": namespace, "ownerReferences": [target]}
         command = {"apiVersion": _COMMANDS, "kind": "Command", "metadata": about, "target": target}
-        try:
-            where = f"/apis/{_COMMANDS}/namespaces/{namespace}/commands"
-            api.create(where, {**command, "action": "AbortJob"})
-        except KubernetesError as error:
-            # Volcano has not yet taken the one before.
-            if error.status != HTTPStatus.CONFLICT:
-                raise
+        # Refused by its name while Volcano has not yet taken the one before.
+        where = f"/apis/{_COMMANDS}/namespaces/{namespace}/commands"
+        api.create(where, {**command, "action": "AbortJob"})
     else:
         api.patch(path, {"spec": {"suspend": True}}, kind=MERGE_PATCH)
 

@@ -109,12 +109,10 @@ def plan_job(request: JobRequest) -> JobPlan:
     plan = replace(plan, launches=launches, patch=_patch(request.job))
     if any(part.labels_owners(request.cluster) for part in all_parts()):
         plan = _with_owner(plan, request)
-    if (
-        isinstance(request.job, config.TrainingJob | config.BatchJob)
-        and request.job.idle == "allow"
-    ):
-        plan = replace(plan, owner={**plan.owner, idle_jobs.LABEL: request.job.idle})
-    return with_deadline(plan, request.job, controller_of(request))
+    job = request.job
+    if isinstance(job, config.TrainingJob | config.BatchJob) and job.idle == "allow":
+        plan = replace(plan, owner={**plan.owner, idle_jobs.LABEL: job.idle})
+    return with_deadline(plan, job, controller_of(request))
 
 
 def _with_owner(plan: JobPlan, request: JobRequest) -> JobPlan:
