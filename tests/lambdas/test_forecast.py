@@ -4,18 +4,16 @@ import json
 import math
 import random
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
 from statistics import fmean
-from typing import Any, cast
+from typing import Any
 
-import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.fleet import node
-from tests.support.ledger_aws import LedgerAws, running_aws
+from tests.support.ledger_aws import LedgerAws, reached_aws
 from tests.support.ledger_call import call
 from tests.support.ledger_life import BLOCK as BLOCK_POOL
 from tests.support.ledger_life import EVENT, GPUS, RESERVATION, Life
@@ -23,7 +21,6 @@ from tests.support.ledgers import BLOCK, POOL, SIZE, advanced, at, reservation
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import StubApiServer
 from ultrascale.lambdas.fleet_metrics import handler
-from ultrascale.lambdas.fleet_metrics import ledger as ledger_module
 from ultrascale.lambdas.fleet_metrics.measures import Measures
 from ultrascale.lambdas.fleet_metrics.paid import Owner, Paid
 from ultrascale.lambdas.fleet_metrics.pods import measure_queues
@@ -204,11 +201,7 @@ def test_a_job_in_a_queue_wants_its_accelerators_once_beside_its_waiting_pods(en
 
 @pytest.fixture
 def aws() -> Iterator[LedgerAws]:
-    with pytest.MonkeyPatch.context() as patch, running_aws() as aws:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        client = cast("Any", boto3).client
-        patch.setattr(ledger_module, "boto3", type("", (), {"client": cache(client)}))
+    with pytest.MonkeyPatch.context() as patch, reached_aws() as aws:
         patch.setattr(handler, "_forecast_days", set[str]())
         yield aws
 

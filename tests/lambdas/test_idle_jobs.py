@@ -3,17 +3,16 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from typing import Any
 
-import boto3
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.support.fleet import exporter, node, pod, pool
-from tests.support.ledger_aws import BUCKET, LedgerAws, running_aws
+from tests.support.ledger_aws import BUCKET, LedgerAws, reached_aws
 from tests.support.ledger_call import call
 from tests.support.ledger_life import DOCUMENT
 from tests.support.observability_plans import of, planned
@@ -22,7 +21,6 @@ from tests.support.soak import LONG
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.lambdas.fleet_metrics import handler
-from ultrascale.lambdas.fleet_metrics import ledger as ledger_module
 from ultrascale.lambdas.idle_jobs import (
     NOTICE_SECONDS,
     START_SECONDS,
@@ -140,11 +138,7 @@ PUBLISHED = {
 
 @pytest.fixture(scope="module")
 def aws() -> Iterator[LedgerAws]:
-    with pytest.MonkeyPatch.context() as patch, running_aws() as aws:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        clients: Any = boto3
-        patch.setattr(ledger_module, "boto3", type("", (), {"client": cache(clients.client)}))
+    with reached_aws() as aws:
         yield aws
 
 
@@ -291,16 +285,8 @@ def unnamed(world: World) -> None:
     del world.use[12:]
 
 
-def exempt(world: World) -> None:
-    world.labels = {"ultrascale.dev/idle": "allow"}
-
-
-def service(world: World) -> None:
-    world.labels = {"app.kubernetes.io/component": "service"}
-
-
-def personal(world: World) -> None:
-    world.labels = {"app.kubernetes.io/component": "dev"}
+def labelled(world: World, name: str, value: str) -> None:
+    world.labels = {name: value}
 
 
 def pending(world: World) -> None:
@@ -317,12 +303,17 @@ def elsewhere(world: World) -> None:
     world.server.update(path, spec={"nodeName": "hyperpod"}, status=status)
 
 
-BATCH = [("", "end", JOB, False)]
+BATCH, KIND = [("", "end", JOB, False)], "app.kubernetes.io/component"
 
 
 @pytest.mark.parametrize("world", BATCH, indirect=True)
 @pytest.mark.parametrize(
-    "spared", [busy, silent, unnamed, exempt, service, personal, pending, elsewhere]
+    "spared",
+    [
+        *(busy, silent, unnamed, pending, elsewhere),
+        partial(labelled, name="ultrascale.dev/idle", value="allow"),
+        *(partial(labelled, name=KIND, value=kind) for kind in ("service", "dev")),
+    ],
 )
 def test_no_job_is_touched_that_is_used_or_exempt_or_not_seen(
     world: World, spared: Any, monkeypatch: pytest.MonkeyPatch

@@ -16,14 +16,12 @@ from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from threading import Barrier
-from types import SimpleNamespace
 from typing import Any
 
-import boto3
 import pytest
 from hypothesis import assume, given, settings
 
-from tests.support.ledger_aws import LedgerAws, running_aws
+from tests.support.ledger_aws import LedgerAws, reached_aws
 from tests.support.ledger_call import call
 from tests.support.ledger_life import (
     DAY,
@@ -44,7 +42,6 @@ from tests.support.ledgers import ledger, price_list
 from tests.support.soak import LONG
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
-from ultrascale.lambdas.fleet_metrics import ledger as ledger_module
 from ultrascale.lambdas.kubernetes import KubernetesError
 from ultrascale.lambdas.ledger import MEASURED, STATE, Row, Share, day_of, file_key, split
 from ultrascale.ledger.price import Line, grouped
@@ -54,12 +51,7 @@ from ultrascale.ledger.read import Blob
 @pytest.fixture(scope="module")
 def world() -> Iterator[tuple[StubApiServer, LedgerAws]]:
     server = StubApiServer(token=None)
-    with pytest.MonkeyPatch.context() as patch, serve(server), running_aws() as aws:
-        for name, value in aws.environment.items():
-            patch.setenv(name, value)
-        # A client takes longer than a call.
-        client: Any = vars(boto3)["client"]
-        patch.setattr(ledger_module, "boto3", SimpleNamespace(client=cache(client)))
+    with serve(server), reached_aws() as aws:
         yield server, aws
 
 

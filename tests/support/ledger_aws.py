@@ -6,10 +6,16 @@ import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
+from types import SimpleNamespace
 from typing import Any
 
+import boto3
+import pytest
+
+from ultrascale.lambdas.fleet_metrics import ledger
 from ultrascale.lambdas.ledger import STATE, Row
 from ultrascale.lambdas.ledger_state import State, advance
 
@@ -136,6 +142,18 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _tag(body: bytes) -> str:
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+@contextmanager
+def reached_aws() -> Generator[LedgerAws]:
+    """Run the services for the function in this process, with clients that stay for its calls."""
+    with pytest.MonkeyPatch.context() as patch, running_aws() as aws:
+        for name, value in aws.environment.items():
+            patch.setenv(name, value)
+        # A client takes longer than a call.
+        client: Any = vars(boto3)["client"]
+        patch.setattr(ledger, "boto3", SimpleNamespace(client=cache(client)))
+        yield aws
 
 
 @contextmanager
