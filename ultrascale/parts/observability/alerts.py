@@ -159,8 +159,9 @@ def _node_metrics(cluster: str, measure: str) -> Mapping[str, MetricPlan]:
     }
 
 
-def _ledger(cluster: str, seconds: int) -> AlarmPlan:
-    return AlarmPlan(
+def _ledger_alarms(cluster: str, ledger: LedgerPlan) -> Iterator[AlarmPlan]:
+    seconds = ledger.settings.every
+    yield AlarmPlan(
         name="ledger",
         description=(
             "Nothing was written to the ledger of accelerators for a while: this time will be "
@@ -174,9 +175,6 @@ def _ledger(cluster: str, seconds: int) -> AlarmPlan:
         periods=_SILENT_MINUTES * 60 // seconds,
         missing_is_wrong=True,
     )
-
-
-def _unused_ahead(cluster: str, ledger: LedgerPlan) -> Iterator[AlarmPlan]:
     for name in (own.pool for own in ledger.settings.reserved):
         yield AlarmPlan(
             name=f"unused-ahead-{name}",
@@ -191,22 +189,20 @@ def _unused_ahead(cluster: str, ledger: LedgerPlan) -> Iterator[AlarmPlan]:
             period_seconds=_DAY_SECONDS,
             periods=1,
         )
-
-
-def _idle_jobs(cluster: str, seconds: int) -> AlarmPlan:
-    return AlarmPlan(
-        name="idle-jobs",
-        description=(
-            "Jobs hold GPUs that they have not used for as long as observability.idle_jobs says; "
-            "with `then: end` they are ended 15 minutes after this. `ultrascale status FILE JOB` "
-            "says since when, at what cost, and the way back; `ultrascale ledger FILE --by job` "
-            "names them."
-        ),
-        metrics={"m": metric(cluster, "idle_jobs")},
-        threshold=1,
-        period_seconds=seconds,
-        periods=1,
-    )
+    if ledger.idle is not None:
+        yield AlarmPlan(
+            name="idle-jobs",
+            description=(
+                "Jobs hold GPUs that they have not used for as long as observability.idle_jobs "
+                "says; with `then: end` they are ended 15 minutes after this. `ultrascale status "
+                "FILE JOB` says since when, at what cost, and the way back; `ultrascale ledger "
+                "FILE --by job` names them."
+            ),
+            metrics={"m": metric(cluster, "idle_jobs")},
+            threshold=1,
+            period_seconds=seconds,
+            periods=1,
+        )
 
 
 def _count_of_runs(cluster: str, measure: str) -> MetricPlan:
@@ -229,18 +225,15 @@ def plan_alerts(
     *,
     lustre: Sequence[LustrePlan],
     watches: Sequence[Watch],
-    ledger: LedgerPlan | None = None,
+    ledger: LedgerPlan | None,
 ) -> AlertsPlan:
     """Return the alerts to ``alarms.email``."""
-    seconds = fleet_metrics.seconds_between(pools)
     return AlertsPlan(
         email=alarms.email,
         topic=names.alarm_topic(cluster.name),
         alarms=(
             *fleet_alarms(cluster.name, pools, watches),
-            *(() if ledger is None else (_ledger(cluster.name, seconds),)),
-            *(() if ledger is None else _unused_ahead(cluster.name, ledger)),
-            *((_idle_jobs(cluster.name, seconds),) if ledger and ledger.idle else ()),
+            *(() if ledger is None else _ledger_alarms(cluster.name, ledger)),
             *control_plane_alarms(cluster.name, cluster.kubernetes),
             *(_free_capacity(system) for system in lustre),
         ),

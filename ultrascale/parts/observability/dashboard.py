@@ -82,8 +82,7 @@ class Dashboard:
         return "\n".join(lines)
 
     def _spend_notes(self) -> Iterator[str]:
-        unknown = [name for name in dict.fromkeys(pool.pool for pool in self._pools)]
-        unknown = [name for name in unknown if name not in self._rates]
+        unknown = dict.fromkeys(pool.pool for pool in self._pools if pool.pool not in self._rates)
         if self._rates:
             yield (
                 "Spend takes the nodes of a pool as they were bought: at `purchase.fee`, spread "

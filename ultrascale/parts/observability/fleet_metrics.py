@@ -67,9 +67,7 @@ def plan_fleet_metrics(
     scraped = [name for watch in watches if watch.scraped for name in watch.scraped.namespaces]
     of_teams = {name for watch in watches for name in watch.teams}
     return FleetMetricsPlan(
-        input=asdict(
-            _settings(cluster, pools, watches, None if ledger is None else ledger.settings)
-        ),
+        input=asdict(_settings(cluster, pools, watches, ledger and ledger.settings)),
         group=names.FLEET_METRICS_GROUP,
         queue_kinds={} if queued is None else {queued.group: queued.kind},
         service_namespaces=tuple(name for name in scraped if name not in of_teams),

@@ -6,9 +6,10 @@ from ultrascale import config
 from ultrascale.catalog import karpenter, object_keys
 from ultrascale.lambdas.fleet_metrics.settings import IdleSettings, LedgerSettings, Reserved
 from ultrascale.lambdas.idle_jobs import VERSIONS
+from ultrascale.lambdas.ledger import PREFIX
 from ultrascale.parts.observability import fleet_metrics
 from ultrascale.parts.observability.model import LedgerPlan, Plan
-from ultrascale.parts.observability.section import IdleJobs, Ledger
+from ultrascale.parts.observability.section import IdleJobs, Observability
 from ultrascale.plan import names, retention
 from ultrascale.plan.jobs.controllers import controllers_of_jobs
 from ultrascale.plan.model import BucketPlan, ClusterPlan, PoolPlan
@@ -16,29 +17,18 @@ from ultrascale.plan.rules import rule
 
 
 def plan_ledger(
-    cluster: config.Cluster,
-    stated: Ledger | None,
-    pools: Sequence[PoolPlan],
-    seconds: int,
-    idle: IdleJobs | None = None,
+    cluster: config.Cluster, section: Observability, pools: Sequence[PoolPlan]
 ) -> LedgerPlan | None:
-    """Return the ledger; None without one, and where nothing has accelerators.
-
-    Args:
-        cluster: The cluster file.
-        stated: Its section on the ledger.
-        pools: Its pools.
-        seconds: Time between two measurements.
-        idle: Its section on idle jobs.
-    """
+    """Return the ledger of ``section``; None without one, and where nothing has accelerators."""
+    stated = section.ledger
     counted = [pool for pool in pools if pool.accelerator is not None]
     if stated is None or not counted:
         return None
     reserved = [*_reserved(cluster, counted)]
-    watched = None if idle is None else _idle(cluster, idle, pools, seconds)
+    idle = None if section.idle_jobs is None else _idle(cluster, section.idle_jobs, pools)
     settings = LedgerSettings(
         bucket=names.LEDGER_BUCKET,
-        every=seconds,
+        every=fleet_metrics.seconds_between(pools),
         accelerators={
             name: count for pool in counted for name, count in _accelerators(pool).items()
         },
@@ -46,9 +36,8 @@ def plan_ledger(
         reservations={own.pool: own.id for own in reserved if own.id},
         reserved=reserved,
         queues=(names.OWN_QUEUE_LABEL, object_keys.QUEUE_LABEL),
-        idle=watched,
+        idle=idle,
     )
-    unseen = idle is not None and idle.then == "end" and watched is None
     plans = tuple(own.id for own in reserved if own.purchase == "training-plan")
     return LedgerPlan(
         bucket=BucketPlan(
@@ -57,19 +46,21 @@ def plan_ledger(
             unfinished_upload_days=retention.UPLOAD_DAYS,
             access="none",
             bucket_name=names.LEDGER_BUCKET,
-            kept=(("ledger/day=", stated.keep_days),),
+            kept=((f"{PREFIX}day=", stated.keep_days),),
             readers=stated.readers,
         ),
         reads_reservations=len(reserved) > len(plans),
         training_plans=plans,
         settings=settings,
-        idle=watched,
-        refused=", ".join(map(_unseen, counted)) if unseen else "",
+        idle=idle,
+        ends_unseen=idle is None
+        and section.idle_jobs is not None
+        and section.idle_jobs.then == "end",
     )
 
 
 def _idle(
-    cluster: config.Cluster, stated: IdleJobs, pools: Sequence[PoolPlan], seconds: int
+    cluster: config.Cluster, stated: IdleJobs, pools: Sequence[PoolPlan]
 ) -> IdleSettings | None:
     measured = sorted({pool.pool for pool in fleet_metrics.measured_gpu_pools(pools)})
     kinds = {("batch", "jobs"), *(own.resource for own in controllers_of_jobs(cluster))}
@@ -77,7 +68,7 @@ def _idle(
         below_percent=stated.below_percent,
         seconds=stated.for_minutes * 60,
         ends=stated.then == "end",
-        every=seconds,
+        every=fleet_metrics.seconds_between(pools),
         most=fleet_metrics.MOST_EXPORTERS,
         pools=measured,
         kinds=[(*key, version) for key, version in VERSIONS.items() if key in kinds],
@@ -94,9 +85,11 @@ def _unseen(pool: PoolPlan) -> str:
 @rule
 def idle_jobs_are_seen(plan: ClusterPlan) -> config.Mistakes:
     """Refuse to end jobs of a cluster in which no use of an accelerator is known."""
-    own = plan.part(Plan)
-    if own is not None and own.ledger is not None and own.ledger.refused:
-        wrong = f"nothing in this cluster tells the use of an accelerator: {own.ledger.refused}"
+    observability = plan.part(Plan)
+    ledger = None if observability is None else observability.ledger
+    if ledger is not None and ledger.ends_unseen:
+        pools = ", ".join(_unseen(pool) for pool in plan.all_pools if pool.accelerator is not None)
+        wrong = f"nothing in this cluster tells the use of an accelerator: {pools}"
         at = ("observability", "idle_jobs", "then")
         yield config.Mistake(at, wrong, "write tell, or leave idle_jobs out", got="end")
 

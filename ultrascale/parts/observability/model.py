@@ -60,8 +60,8 @@ class LedgerPlan(Frozen):
     reads_reservations: bool  # Whether a pool has a reservation of EC2
     training_plans: tuple[str, ...]  # ARNs of training plans
     settings: LedgerSettings  # Settings of the function that writes it
-    idle: IdleSettings | None = None  # Its settings of idle jobs; None where none is looked for
-    refused: str = ""  # Why nobody sees idle jobs that are to be ended; empty where somebody does
+    idle: IdleSettings | None  # Its settings of idle jobs; None where none is looked for
+    ends_unseen: bool  # Whether jobs are to be ended of which nobody sees that they are idle
 
 
 class FleetMetricsPlan(FunctionPlan):

@@ -156,8 +156,7 @@ def plan_observability(cluster: config.Cluster, stated: Observability, core: Clu
     lustre, slo = core.storage.lustre, stated.write_latency_slo
     watches = _watches(cluster, pools, core.services)
     insights = plan_scale(cluster).measured_nodes == "all"
-    seconds, idle = fleet_metrics.seconds_between(pools), stated.idle_jobs
-    ledger = plan_ledger(cluster, stated.ledger, pools, seconds, idle)
+    ledger = plan_ledger(cluster, stated, pools)
     dashboard = Dashboard(
         cluster, pools, lustre=lustre, watches=watches, slo=slo, insights=insights, ledger=ledger
     )
@@ -178,12 +177,7 @@ def plan_observability(cluster: config.Cluster, stated: Observability, core: Clu
         alerts=None
         if stated.alarms is None
         else plan_alerts(
-            cluster,
-            stated.alarms,
-            pools,
-            lustre=lustre,
-            watches=watches,
-            ledger=ledger,
+            cluster, stated.alarms, pools, lustre=lustre, watches=watches, ledger=ledger
         ),
     )
 
