@@ -71,15 +71,14 @@ class Bucket(Construct):
 
     def _allow(self, readers: Sequence[str], bucket: s3.Bucket, key: kms.IKey) -> None:
         """Let roles read the objects; the policy of a user's own key is the user's to change."""
-        roles = [principal(iam.ArnPrincipal(arn)) for arn in readers]
-        for role in roles:
-            for actions, arn in (
-                (["s3:ListBucket"], bucket.bucket_arn),
-                (["s3:GetObject"], bucket.arn_for_objects("*")),
-            ):
-                bucket.add_to_resource_policy(
-                    iam.PolicyStatement(principals=[role], actions=actions, resources=[arn])
+        for role in [principal(iam.ArnPrincipal(arn)) for arn in readers]:
+            bucket.add_to_resource_policy(
+                iam.PolicyStatement(
+                    principals=[role],
+                    actions=["s3:GetObject", "s3:ListBucket"],
+                    resources=[bucket.bucket_arn, bucket.arn_for_objects("*")],
                 )
+            )
             key.grant_decrypt(role)
 
     def acknowledge_objects(self, role: Construct, reason: str) -> None:

@@ -382,18 +382,17 @@ def _query(id: str, metric: MetricPlan) -> _Slo.MetricDataQueryProperty:
 
 
 def allow_ledger(role: iam.Role, plan: LedgerPlan, bucket: Bucket) -> None:
-    """Let a function write the ledger, and read the reservations that it counts.
-
-    Args:
-        role: Role of the function.
-        plan: The ledger.
-        bucket: Its bucket.
-    """
-    statements: list[tuple[Sequence[str], Sequence[str], Mapping[str, object]]] = [
+    """Let a function write the ledger, and read the reservations that it counts."""
+    use_key = ["kms:Decrypt", "kms:GenerateDataKey"]
+    statements = [
         # Without it S3 refuses what is not there yet, as if it were forbidden.
-        (["s3:ListBucket"], [bucket.bucket_arn], {}),
-        (["s3:GetObject", "s3:PutObject"], [bucket.objects_arn], {}),
-        (["kms:Decrypt", "kms:GenerateDataKey"], [bucket.key_arn], bucket.key_conditions),
+        iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]),
+        iam.PolicyStatement(
+            actions=["s3:GetObject", "s3:PutObject"], resources=[bucket.objects_arn]
+        ),
+        iam.PolicyStatement(
+            actions=use_key, resources=[bucket.key_arn], conditions=bucket.key_conditions
+        ),
     ]
     if plan.reads_reservations:
         describe = [
@@ -401,15 +400,11 @@ def allow_ledger(role: iam.Role, plan: LedgerPlan, bucket: Bucket) -> None:
             "ec2:DescribeCapacityBlockExtensionHistory",
             "ec2:GetGroupsForCapacityReservation",
         ]
-        statements.append((describe, ["*"], {}))
+        statements.append(iam.PolicyStatement(actions=describe, resources=["*"]))
         acknowledge_wildcards(role, {"*": "what only describes cannot be limited to one resource"})
     if plan.training_plans:
         asked = ["sagemaker:DescribeTrainingPlan", "sagemaker:DescribeTrainingPlanExtensionHistory"]
-        statements.append((asked, plan.training_plans, {}))
-    for actions, resources, conditions in statements:
-        role.add_to_policy(
-            iam.PolicyStatement(
-                actions=[*actions], resources=[*resources], conditions={**conditions}
-            )
-        )
+        statements.append(iam.PolicyStatement(actions=asked, resources=[*plan.training_plans]))
+    for statement in statements:
+        role.add_to_policy(statement)
     bucket.acknowledge_objects(role, "the bucket holds the ledger alone")

@@ -6,9 +6,8 @@ from aws_cdk import RemovalPolicy
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from ultrascale.parts.observability.model import LedgerPlan, Plan
+from ultrascale.parts.observability.model import Plan
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import LayerId, StackName
 from ultrascale_constructs.addon import Addon
 from ultrascale_constructs.bucket import Bucket
@@ -37,9 +36,12 @@ class ObservabilityStack(LayerStack):
             addon.node.add_dependency(
                 _log_group(groups, log_group, observability.log_retention_days)
             )
+        ledger, bucket = observability.ledger, None
+        if ledger is not None:
+            folder = Construct(self, "Ledger")
+            key = key_of(folder, description=f"Ledger of {plan.name}", arn=plan.key("storage"))
+            bucket = Bucket(folder, "Bucket", plan=ledger.bucket, key=key)
         # The agent also scrapes the GPU exporters, at the addresses of their pods.
-        ledger = observability.ledger
-        bucket = None if ledger is None else _ledger_bucket(self, plan, ledger)
         function = ScheduledFunction(
             self,
             "FleetMetrics",
@@ -74,12 +76,6 @@ class ObservabilityStack(LayerStack):
                 placeholders=placeholders,
                 key_arn=plan.key("logs"),
             )
-
-
-def _ledger_bucket(scope: Construct, plan: ClusterPlan, ledger: LedgerPlan) -> Bucket:
-    folder = Construct(scope, "Ledger")
-    key = key_of(folder, description=f"Ledger of {plan.name}", arn=plan.key("storage"))
-    return Bucket(folder, "Bucket", plan=ledger.bucket, key=key)
 
 
 def _log_group(scope: Construct, name: str, retention_days: int) -> logs.CfnLogGroup:

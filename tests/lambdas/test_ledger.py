@@ -10,7 +10,6 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from functools import cache
 from io import StringIO
 from itertools import pairwise
 from operator import attrgetter

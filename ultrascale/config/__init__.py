@@ -41,7 +41,7 @@ from ultrascale.config._reading import (
 )
 from ultrascale.config._rules import RECORD_FACTS, Rules, rule
 from ultrascale.config._stated import Stated, StatedReading, read_stated, spelled
-from ultrascale.config._values import CostCenter, Distinct, Email, WrongValueError, known_in_schema
+from ultrascale.config._values import Distinct, Email, WrongValueError, known_in_schema
 from ultrascale.config.access import Access, AccessLevel, RoleArn
 from ultrascale.config.cluster import Cluster, cluster_type, kinds_of_job
 from ultrascale.config.facts import Fact, future_facts, recorded_facts
@@ -177,7 +177,6 @@ __all__ = [
     "Cluster",
     "CompileCache",
     "ContainerResources",
-    "CostCenter",
     "DefaultClaim",
     "Distinct",
     "Document",

@@ -306,14 +306,6 @@ LabelValue = Annotated[
         "use at most 63 letters, digits, '-', '_' and '.'",
     ),
 ]
-CostCenter = Annotated[
-    str,
-    matching(
-        r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
-        "not a Kubernetes label value",
-        "use 1 to 63 letters, digits, '-', '_' and '.'",
-    ),
-]
 LabelKey = Annotated[
     str,
     matching(

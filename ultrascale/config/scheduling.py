@@ -13,9 +13,9 @@ from ultrascale.config._image_names import ImageName
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
-    CostCenter,
     Distinct,
     DnsLabel,
+    LabelValue,
     Quantity,
     SubdomainName,
     WrongValueError,
@@ -116,7 +116,7 @@ class Queue(Model):
     capability: Mapping[str, Quantity] = Field(default_factory=dict[str, str])
     """Most that its jobs may use, by resource name. Volcano only. Default: no limit."""
 
-    cost_center: CostCenter | None = None
+    cost_center: LabelValue | None = None
     """Account that pays for its jobs, with `observability.ledger`. Default: none."""
 
 

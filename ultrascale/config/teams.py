@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from ultrascale.config._base import Model, Section
-from ultrascale.config._values import CostCenter, dns_label
+from ultrascale.config._values import LabelValue, dns_label
 
 
 class Team(Model):
@@ -15,7 +15,7 @@ class Team(Model):
     name: Annotated[str, dns_label(51)]
     """Name of the team; its namespace is `hyperpod-ns-NAME`."""
 
-    cost_center: CostCenter | None = None
+    cost_center: LabelValue | None = None
     """Account that pays for its jobs, with `observability.ledger`. Default: none."""
 
 
