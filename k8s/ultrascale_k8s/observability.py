@@ -93,8 +93,8 @@ def _service_objects(group: str, namespaces: Sequence[str]) -> Iterator[JsonObje
 
 
 def _idle_charts(plan: Plan) -> Iterator[PlatformChart]:
-    if plan.ledger is not None and plan.ledger.idle is not None:
-        objects = [*_idle_objects(plan.fleet_metrics, plan.ledger.idle)]
+    if plan.ledger is not None and (idle := plan.ledger.settings.idle) is not None:
+        objects = [*_idle_objects(plan.fleet_metrics, idle)]
         yield PlatformChart(name=_IDLE, published=objects)
 
 

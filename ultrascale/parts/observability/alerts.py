@@ -189,7 +189,7 @@ def _ledger_alarms(cluster: str, ledger: LedgerPlan) -> Iterator[AlarmPlan]:
             period_seconds=_DAY_SECONDS,
             periods=1,
         )
-    if ledger.idle is not None:
+    if ledger.settings.idle is not None:
         yield AlarmPlan(
             name="idle-jobs",
             description=(

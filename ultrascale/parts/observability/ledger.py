@@ -52,7 +52,6 @@ def plan_ledger(
         reads_reservations=len(reserved) > len(plans),
         training_plans=plans,
         settings=settings,
-        idle=idle,
         ends_unseen=idle is None
         and section.idle_jobs is not None
         and section.idle_jobs.then == "end",

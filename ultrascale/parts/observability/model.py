@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from ultrascale.catalog.endpoints import Feature
 from ultrascale.frozen import Frozen
-from ultrascale.lambdas.fleet_metrics.settings import IdleSettings, LedgerSettings
+from ultrascale.lambdas.fleet_metrics.settings import LedgerSettings
 from ultrascale.plan.model import (
     AddonPlan,
     AlarmPlan,
@@ -60,7 +60,6 @@ class LedgerPlan(Frozen):
     reads_reservations: bool  # Whether a pool has a reservation of EC2
     training_plans: tuple[str, ...]  # ARNs of training plans
     settings: LedgerSettings  # Settings of the function that writes it
-    idle: IdleSettings | None  # Its settings of idle jobs; None where none is looked for
     ends_unseen: bool  # Whether jobs are to be ended of which nobody sees that they are idle
 
 
