@@ -70,6 +70,16 @@ def test_what_was_replaced_and_kept_is_listed_with_its_age_and_size() -> None:
     assert "gone-since" not in left
 
 
+def test_the_ledger_outlives_its_cluster_and_the_plan_says_so() -> None:
+    cluster, ledger = estate(), "research-observability-ledgerbucket-1"
+    cluster.buckets[ledger] = ["ledger/state.json.gz"]
+    cluster.tagged = {
+        f"arn:aws:s3:::{ledger}": tags("LedgerBucketC8DD7298", "research-observability")
+    }
+    left = kept(cluster.planned())[ledger]
+    assert (left.why, left.command.startswith("empty it")) == ("data", True)
+
+
 @pytest.mark.parametrize(("name", "both"), [("scratch", [OLD, FILE_SYSTEM]), ("data", [BUCKET])])
 def test_a_name_of_old_and_new_data_takes_neither(name: str, both: list[str]) -> None:
     cluster = replaced()

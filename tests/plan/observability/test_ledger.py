@@ -17,7 +17,7 @@ from tests.support.observability_plans import HYBRID, of, planned
 from ultrascale import config
 from ultrascale.lambdas.ledger import MEASURED
 from ultrascale.ledger.showback import centers_of, fees_of
-from ultrascale.plan.network.endpoints import features_of
+from ultrascale.plan.network.endpoints import calls_of, features_of
 
 LEDGER: Any = {"observability": {"ledger": {}}}
 READER = "arn:aws:iam::444455556666:role/Finance"
@@ -86,6 +86,8 @@ def test_a_training_plan_is_asked_from_sagemaker_and_nothing_from_ec2() -> None:
     assert next(iter(own["types"])).startswith("ml.")
     assert own["lead"] == 3_600
     assert not ledger.reads_reservations
+    # A closed network has to have the endpoints of all its calls.
+    assert {"s3", "ec2", "sagemaker.api"} <= {*calls_of(features_of(cluster))}
 
 
 def test_a_file_with_all_keys_of_the_ledger_says_who_pays_and_how_much() -> None:
