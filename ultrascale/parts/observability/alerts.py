@@ -48,13 +48,19 @@ def fleet_alarms(
     yield from _missing(cluster, pools, seconds)
     for watch in watches:
         yield from watch.alarms
-    yield AlarmPlan(
-        name="fleet-metrics",
-        description=(
-            "The function that measures the fleet has written nothing for a while: the dashboard "
-            "and the alarms about nodes are blind. Its log says why."
-        ),
-        metrics={"m": _count_of_runs(cluster, "nodes")},
+    words = (
+        "The function that measures the fleet has written nothing for a while: the dashboard and "
+        "the alarms about nodes are blind. Its log says why."
+    )
+    yield _silence("fleet-metrics", words, metric(cluster, "nodes"), seconds)
+
+
+def _silence(name: str, description: str, written: MetricPlan, seconds: int) -> AlarmPlan:
+    """Return the alarm on a metric that nobody writes."""
+    return AlarmPlan(
+        name=name,
+        description=description,
+        metrics={"m": replace(written, statistic="SampleCount")},
         comparison="LessThanThreshold",
         threshold=1,
         period_seconds=seconds,
@@ -161,20 +167,12 @@ def _node_metrics(cluster: str, measure: str) -> Mapping[str, MetricPlan]:
 
 def _ledger_alarms(cluster: str, ledger: LedgerPlan) -> Iterator[AlarmPlan]:
     seconds = ledger.settings.every
-    yield AlarmPlan(
-        name="ledger",
-        description=(
-            "Nothing was written to the ledger of accelerators for a while: this time will be "
-            "shown as not measured, and no team is charged for it. The log of the function of the "
-            "fleet metrics says why."
-        ),
-        metrics={"m": _count_of_runs(cluster, "ledger_rows")},
-        comparison="LessThanThreshold",
-        threshold=1,
-        period_seconds=seconds,
-        periods=_SILENT_MINUTES * 60 // seconds,
-        missing_is_wrong=True,
+    words = (
+        "Nothing was written to the ledger of accelerators for a while: this time will be shown as "
+        "not measured, and no team is charged for it. The log of the function of the fleet metrics "
+        "says why."
     )
+    yield _silence("ledger", words, metric(cluster, "ledger_rows"), seconds)
     for name in (own.pool for own in ledger.settings.reserved):
         yield AlarmPlan(
             name=f"unused-ahead-{name}",
@@ -203,10 +201,6 @@ def _ledger_alarms(cluster: str, ledger: LedgerPlan) -> Iterator[AlarmPlan]:
             period_seconds=seconds,
             periods=1,
         )
-
-
-def _count_of_runs(cluster: str, measure: str) -> MetricPlan:
-    return replace(metric(cluster, measure), statistic="SampleCount")
 
 
 # --- Messages to the alarm topic: alarms, events, and reservations that end soon ------------------
