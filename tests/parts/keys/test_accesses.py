@@ -98,7 +98,9 @@ def test_owners_of_keys_of_buckets_that_exist_are_told_like_ours_once_for_each_k
 
 
 def test_a_key_of_another_account_lets_the_ledger_be_written() -> None:
-    section = {"observability": {"ledger": {}}}
-    (policy,) = policies(keys={"storage": KEY}, pools=[SYSTEM_POOL, NEURON_POOL], **section)
+    section: dict[str, Any] = {"ledger": {}}
+    (policy,) = policies(
+        keys={"storage": KEY}, pools=[SYSTEM_POOL, NEURON_POOL], observability=section
+    )
     assert sids(policy) == ["Ledger"]
     assert policy.statements[0]["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]

@@ -173,7 +173,7 @@ def _ledger_alarms(cluster: str, ledger: LedgerPlan) -> Iterator[AlarmPlan]:
         "says why."
     )
     yield _silence("ledger", words, metric(cluster, "ledger_rows"), seconds)
-    for name in (own.pool for own in ledger.settings.reserved):
+    for name in (reservation.pool for reservation in ledger.settings.reserved):
         yield AlarmPlan(
             name=f"unused-ahead-{name}",
             description=(

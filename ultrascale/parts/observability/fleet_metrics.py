@@ -73,7 +73,7 @@ def plan_fleet_metrics(
         service_namespaces=tuple(name for name in scraped if name not in of_teams),
         team_namespaces=tuple(name for name in scraped if name in of_teams),
         touched_group=None if placed is None or placed.objects is None else LOOK_AGAIN,
-        job_namespaces=tuple(own.name for own in plan_namespaces(cluster) if own.training),
+        job_namespaces=tuple(space.name for space in plan_namespaces(cluster) if space.training),
         log_retention_days=retention.METRIC_EVENT_DAYS,
         **_size(pools),
     )

@@ -20,12 +20,13 @@ def plan_ledger(
     cluster: config.Cluster, section: Observability, pools: Sequence[PoolPlan]
 ) -> LedgerPlan | None:
     """Return the ledger of ``section``; None without one, and where nothing has accelerators."""
-    stated = section.ledger
+    keys = section.ledger
     counted = [pool for pool in pools if pool.accelerator is not None]
-    if stated is None or not counted:
+    if keys is None or not counted:
         return None
     reserved = [*_reserved(cluster, counted)]
-    idle = None if section.idle_jobs is None else _idle(cluster, section.idle_jobs, pools)
+    idle = _idle(cluster, section.idle_jobs, pools)
+    ends = section.idle_jobs is not None and section.idle_jobs.then == "end"
     settings = LedgerSettings(
         bucket=names.LEDGER_BUCKET,
         every=fleet_metrics.seconds_between(pools),
@@ -33,12 +34,12 @@ def plan_ledger(
             name: count for pool in counted for name, count in _accelerators(pool).items()
         },
         labels=karpenter.RESERVATION_LABELS,
-        reservations={own.pool: own.id for own in reserved if own.id},
+        reservations={item.pool: item.id for item in reserved if item.id},
         reserved=reserved,
         queues=(names.OWN_QUEUE_LABEL, object_keys.QUEUE_LABEL),
         idle=idle,
     )
-    plans = tuple(own.id for own in reserved if own.purchase == "training-plan")
+    plans = tuple(item.id for item in reserved if item.purchase == "training-plan")
     return LedgerPlan(
         bucket=BucketPlan(
             name="ledger",
@@ -46,34 +47,33 @@ def plan_ledger(
             unfinished_upload_days=retention.UPLOAD_DAYS,
             access="none",
             bucket_name=names.LEDGER_BUCKET,
-            kept=((f"{PREFIX}day=", stated.keep_days),),
-            readers=stated.readers,
+            kept=((f"{PREFIX}day=", keys.keep_days),),
+            readers=keys.readers,
         ),
         reads_reservations=len(reserved) > len(plans),
         training_plans=plans,
         settings=settings,
-        ends_unseen=idle is None
-        and section.idle_jobs is not None
-        and section.idle_jobs.then == "end",
+        ends_unseen=ends and idle is None,
     )
 
 
 def _idle(
-    cluster: config.Cluster, stated: IdleJobs, pools: Sequence[PoolPlan]
+    cluster: config.Cluster, keys: IdleJobs | None, pools: Sequence[PoolPlan]
 ) -> IdleSettings | None:
     measured = sorted({pool.pool for pool in fleet_metrics.measured_gpu_pools(pools)})
-    kinds = {("batch", "jobs"), *(own.resource for own in controllers_of_jobs(cluster))}
-    settings = IdleSettings(
-        below_percent=stated.below_percent,
-        seconds=stated.for_minutes * 60,
-        ends=stated.then == "end",
+    if keys is None or not measured:
+        return None
+    kinds = {("batch", "jobs"), *(kind.resource for kind in controllers_of_jobs(cluster))}
+    return IdleSettings(
+        below_percent=keys.below_percent,
+        seconds=keys.for_minutes * 60,
+        ends=keys.then == "end",
         every=fleet_metrics.seconds_between(pools),
         most=fleet_metrics.MOST_EXPORTERS,
         pools=measured,
         kinds=[(*key, version) for key, version in VERSIONS.items() if key in kinds],
         job_label=names.JOB_LABEL,
     )
-    return settings if measured else None
 
 
 def _unseen(pool: PoolPlan) -> str:
@@ -100,9 +100,9 @@ def _accelerators(pool: PoolPlan) -> Mapping[str, int]:
 
 def _reserved(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Reserved]:
     """Yield the reservations that pools name; a resource group counts as one."""
-    stated = {pool.name: pool.purchase for pool in cluster.pools}
+    purchases = {pool.name: pool.purchase for pool in cluster.pools}
     for name, pool in {pool.pool: pool for pool in pools}.items():
-        purchase, reservation, window = stated[name], pool.reservation, pool.window
+        purchase, reservation, window = purchases[name], pool.reservation, pool.window
         id = purchase.plan if isinstance(purchase, config.TrainingPlan) else ""
         if reservation is not None:
             id = reservation.id or reservation.resource_group or ""
