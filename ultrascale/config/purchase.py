@@ -129,8 +129,8 @@ class CapacityBlock(Reservation):
     """
 
     fee: _Fees = ()
-    """Amount paid in advance, in US dollars, by which the ledger prices its hours; after extensions
-    a list of `{until: TIME, usd: AMOUNT}` in their order. Default: unknown.
+    """Amount paid in advance, in US dollars, which `plan` and the ledger spread over the hours;
+    after extensions a list of `{until: TIME, usd: AMOUNT}` in their order. Default: unknown.
     """
 
 
