@@ -66,7 +66,7 @@ def baseline(
         notes.append("submissions are not in the trace: work that could not run is in no curve")
     choice = choose(replay, lines) if replay.weeks >= FEWEST_WEEKS else None
     answer = Baseline(
-        no_answer=f"the trace has {replay.weeks} whole weeks; give files of {FEWEST_WEEKS} or more",
+        no_answer=f"the trace has {replay.weeks} whole weeks; add others, {FEWEST_WEEKS} at least",
         begins=datetime.fromtimestamp(replay.begin, UTC),
         weeks=replay.weeks,
         jobs=0 if trace.samples else len(trace.jobs),
@@ -82,7 +82,7 @@ def baseline(
     zones = "".join(f" --zone {zone}" for zone in question.zones)
     return replace(
         answer,
-        no_answer="" if choice.low else f"the interval is 0 to {choice.high} nodes",
+        no_answer="" if choice.low else f"the interval is 0 to {choice.high} nodes; buy none",
         curves={"wanted": _figures(replay.wanted), "served": _figures(replay.served)},
         notes=[*notes, *(f"no pools: {reason.code}: {reason.text}" for reason in refused)],
         advise=f"ultrascale advise --workload {question.workload} --type {name} --nodes "
