@@ -50,19 +50,18 @@ class Trace:
     until: int | None = None  # End of a measured time; else a week without a submission ends it
     notes: Counter[str] = field(default_factory=Counter[str])  # Rows that count otherwise, by why
     submits: dict[str, str] = field(default_factory=dict[str, str])  # By job, of Alibaba's table
-    files: dict[int, Path] = field(default_factory=dict[int, Path])  # By hash of job and start
-    open: dict[int, int] = field(default_factory=dict[int, int])  # Places of runs without an end
+    places: dict[int, int] = field(default_factory=dict[int, int])  # By hash of job and start
+    first: int = 0  # Place of the first run of a file
 
-    def add(self, run: Job, name: int, file: Path) -> None:
+    def add(self, run: Job, name: int) -> None:
         """Add a run once, with its end if one of its files has that."""
-        if self.files.setdefault(name, file) is not file:
-            self.notes["runs of two files, as exports of two months have them, count once"] += 1
-            if run.end is not None and name in self.open:
-                self.jobs[self.open.pop(name)] = run
+        place = self.places.setdefault(name, len(self.jobs))
+        if place >= self.first:
+            self.jobs.append(run)
             return
-        if run.end is None:
-            self.open[name] = len(self.jobs)
-        self.jobs.append(run)
+        self.notes["runs of two files, as exports of two months have them, count once"] += 1
+        if self.jobs[place].end is None:
+            self.jobs[place] = run
 
 
 @cache
@@ -108,7 +107,7 @@ def read_traces(
 
 def _read(trace: Trace, file: Path, named: str | None, zone: tzinfo | None) -> Iterator[Diagnostic]:
     """Add a file's rows to the trace, and yield the mistakes."""
-    line = 1
+    line, trace.first = 1, len(trace.jobs)
     try:
         for line, form, row in _rows(file, named):
             try:
@@ -203,7 +202,7 @@ def _add(trace: Trace, file: Path, form: Format, row: Sequence[str], zone: tzinf
             trace.samples[str(file), begins] += size
             return
         asked = begins if submit in _MISSING else _seconds(form, "submit", submit, zone)
-        trace.add(Job(min(asked, begins), begins, ends, size), hash((job, start)), file)
+        trace.add(Job(min(asked, begins), begins, ends, size), hash((job, start)))
 
 
 def _size(form: Format, accelerators: str, nodes: str, times: str) -> int:
