@@ -115,7 +115,8 @@ def ledger_command(
         held = reconcile(result, uses, read_bill(bills, cluster.name, kinds, net=net))
         result = replace(result, lines=held.lines)
     if redact and held is not None:
-        typer.echo("\n".join(held.shapes))
+        for shape in held.shapes:
+            typer.echo(shape)
     else:
         _print(result, held, by, "csv" if as_csv else "json" if as_json else "table")
         verdict = () if held is None else _bill_notes(held, tolerance)
