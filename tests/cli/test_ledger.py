@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ from tests.support.bills import ARN, fee_line, line
 from tests.support.command_line import Ultrascale
 from tests.support.fake_aws import Refusal
 from tests.support.ledgers import BLOCK, FILE, TYPE, at, idle, node, reservation, used, write
+from ultrascale.lambdas.ledger import Row
 
 WINDOW = at("2026-10-29T11:30"), at("2026-11-02T11:30")
 ROWS = [
@@ -98,7 +99,10 @@ def test_a_wrong_option_or_a_day_without_a_file_is_named(
 
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "another cluster": (lambda folder: write(folder, ROWS, name="other"), "of cluster 'other'"),
-    "a newer format": (lambda folder: write(folder, ROWS, v=2), "format 2 of the ledger"),
+    "a newer format": (
+        lambda folder: write(folder, [cast("Row", {**ROWS[0], "window": "P4D"})], v=2),
+        "format 2 of the ledger",
+    ),
     "cut off": (
         lambda folder: [
             file.write_bytes(file.read_bytes()[:60]) for file in folder.glob("ledger/*-30/*")

@@ -147,9 +147,9 @@ def _lines(file: Path, *, net: bool) -> Iterator[tuple[int, Mapping[str, str]]]:
 def _missing(header: Sequence[str], *, net: bool) -> Iterable[str]:
     # The columns of Savings Plans and Reserved Instances may be left out where nobody has them.
     wanted = {**terms("column"), terms("item", "net" if net else "use")["Usage"]: ""}
-    for name, property in wanted.items():
+    for name, setting in wanted.items():
         if name not in header:
-            yield f"{name} ({property} of the export)" if property else name
+            yield f"{name} ({setting} of the export)" if setting else name
 
 
 def _is_of(cluster: str, line: Mapping[str, str]) -> bool:

@@ -408,7 +408,7 @@ def _failed_inside(error: UnansweredError) -> bool:
 
 
 def _fee_key(offer: Offer) -> Mapping[str, str]:
-    """Return the key of a fee, by which the ledger prices the hours; none in another currency."""
+    """Return the key of the fee; none in another currency, which the ledger does not count."""
     if offer.fee is None or offer.currency != DOLLARS:
         return {}
     return {"fee": str(round(offer.fee, 2))}
