@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from string import Template
@@ -53,7 +54,7 @@ def state_of(
         count = used * (now // HOUR % 3 < of_three)
         state = advanced(state, there, now, HOUR, {row["reservation"]: count for row in rows})
     assert state is not None
-    return state.text()
+    return replace(state, at=TODAY, files={}).text()
 
 
 def folder_of(path: Path, state: bytes, **reserved: Any) -> Path:

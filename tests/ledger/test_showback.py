@@ -28,6 +28,7 @@ from tests.support.ledgers import (
     write,
 )
 from ultrascale.lambdas.ledger import STATE, Row
+from ultrascale.lambdas.ledger_state import State
 from ultrascale.ledger.price import grouped
 from ultrascale.ledger.showback import Showback, groupings, price_words
 
@@ -126,17 +127,26 @@ def test_a_month_in_which_the_function_stopped_is_the_same_once_it_is_back(tmp_p
     for state in states:
         add(tmp_path, state.files)
     prices = price_list("500.00")
-    add(tmp_path, {STATE: states[-1].text()})
+    text = states[-1].text()
+    add(tmp_path, {STATE: text})
 
     stopped = priced(tmp_path, *MONTHS[0], prices)
     (tmp_path / STATE).unlink()
-    add(tmp_path, advanced(states[-1], rows, back, 60, {}).files)
+    add(tmp_path, advanced(State.parse(text), rows, back, 60, {}).files)
 
     assert stopped.lines == priced(tmp_path, *MONTHS[0], prices).lines
     seconds = {line.key.team: line.node_seconds for line in stopped.lines if line.key.team}
     assert seconds == {"a": stop + 60 - WINDOW[0]}
     assert {line.key.purchase for line in stopped.lines} == {"capacity-block"}
     assert stopped.unmeasured > 0
+
+    # The function died after midnight, before it wrote the files of the day before.
+    last = replace(State.parse(text), at=at("2026-12-31") - 30)
+    died = advanced(last, rows, at("2026-12-31"), 60, {})
+    folder = tmp_path / "died"
+    add(folder, {STATE: died.text()})
+    day = ledger(folder, prices).showback(at("2026-12-30"), at("2026-12-31"))
+    assert {line.key.team for line in day.lines if line.cents} == {"a"}
 
 
 def add(folder: Path, files: Mapping[str, bytes]) -> None:

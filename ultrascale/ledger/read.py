@@ -53,38 +53,26 @@ def files_of(
 
     Raises:
         UsageError: There is no such folder.
-        ConfigError: A newer function wrote the open intervals.
         UnansweredError: S3 refused to list or to read the bucket.
     """
     names = {f"day={day}": day for day in days}
     files: dict[date, list[Blob]] = {day: [] for day in days}
     for blob in (_in_bucket if source.startswith(S3) else _in_folder)(source, names, account_of):
         files[blob.day].append(blob)
-    with suppress(UsageError):
+    with suppress(UsageError, ConfigError):
         state = state_of(source, account_of)
-        day = datetime.fromtimestamp(state.at, UTC).date()
-        if day in files:
-            every = max(
-                (_every(blob) for blobs in files.values() for blob in blobs[-1:]), default=0
-            )
+        late = {**state.files}
+        if (day := datetime.fromtimestamp(state.at, UTC).date()) in files:
+            last = [blob for blobs in files.values() for blob in blobs][-1:]
+            every = max((rows_of(blob, cluster)[0] for blob in last), default=0)
             head = {"cluster": cluster, "region": "", "account": ""}
             after = advance(state, (), start_of(day) + DAY, every, head)
-            late = {**state.files, **({} if after is None else after.files)}
-            names = {blob.name.rpartition("/")[2] for blob in files[day]}
-            files[day] += (
-                Blob(key, day, content)
-                for key, content in late.items()
-                if f"day={day}" in key and key.rpartition("/")[2] not in names
-            )
+            late |= {} if after is None else after.files
+        known = {tuple(blob.name.split("/")[-2:]) for blobs in files.values() for blob in blobs}
+        for key, content in late.items():
+            if (place := tuple(key.split("/")[-2:])) not in known and place[0] in names:
+                files[names[place[0]]].append(Blob(key, names[place[0]], content))
     return files
-
-
-def _every(blob: Blob) -> int:
-    """Return the sampling interval of a file; none of one that `rows_of` refuses."""
-    try:
-        return _DECODER.decode(zlib.decompress(blob.content, _GZIP).partition(b"\n")[0])["every"]
-    except (ValueError, KeyError, zlib.error):
-        return 0
 
 
 def _in_folder(source: str, days: Mapping[str, date], _: object) -> Iterator[Blob]:

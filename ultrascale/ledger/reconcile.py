@@ -267,5 +267,5 @@ def _match(key: Key, window: Window, charges: Iterable[Charge]) -> tuple[Charge 
 
 
 def _months(window: Window) -> set[str]:
-    """Return the months in whose bill a fee may stand: from its purchase to its start."""
+    """Return the months whose bills may have a fee: from its purchase to its start."""
     return {day_of(at)[:7] for at in range(window.starts, window.starts - _AHEAD - 1, -DAY)}
