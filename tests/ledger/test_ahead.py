@@ -90,7 +90,7 @@ def test_hours_that_will_go_unused_are_shown_with_their_cost_and_ways_out(
     assert pool["node_hours"] == 144
     assert pool["unused"] == pytest.approx([96, 96, 96], abs=0.1)
     assert pool["usd"] == pytest.approx([96 * 30] * 3, abs=5)
-    assert re.search(rf"^ *{POOL} +144 +96 \(96 to 96\) +2,880 ", text, re.MULTILINE)
+    assert re.search(rf"^ *{POOL} +144 +4,320 +96 \(96 to 96\) +2,880 ", text, re.MULTILINE)
     assert "burst jobs: yes: 3.4 node-hours a day" in text
     assert "saves 60.00 USD for each node-hour that moves" in text
     assert "smaller: no: a block cannot be modified" in text
@@ -157,7 +157,7 @@ def test_a_reservation_before_its_start_has_ways_out_and_no_hours(
 
     (pool,) = json.loads(asked(ultrascale, folder, "--ahead", "7", "--json"))
 
-    assert (pool["node_hours"], pool["unused"], pool["usd"]) == (0, [], [])
+    assert [pool[name] for name in ("node_hours", "cost", "unused", "usd")] == [0, None, [], []]
     allowed = {way["way"]: way["allowed"] for way in pool["ways"]}
     assert (allowed["another date"], allowed["smaller"]) == ("yes", "no")
 
@@ -166,7 +166,9 @@ def test_a_pool_that_is_used_for_too_short_says_so_instead_of_a_number(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     folder = folder_of(tmp_path, state_of(1, reservation(0, 0, WINDOW)))
-    assert "under 2 weeks of use" in asked(ultrascale, folder, "--ahead", "3")
+    # The hours and their price are known all the same.
+    text = asked(ultrascale, folder, "--ahead", "3")
+    assert re.search(rf"{POOL} +144 +4,320 +under 2 weeks of use", text)
     (folder / STATE).unlink()
     assert "has no state.json.gz" in asked(ultrascale, folder, "--ahead", "3", status=64)
 

@@ -290,14 +290,15 @@ def _print_outlooks(outlooks: "Sequence[Outlook]", *, as_json: bool) -> None:
         typer.echo(json.dumps([to_document(pool) for pool in outlooks], indent=2))
         return
     table = Table("pool", box=SIMPLE)
-    for name in ("node-hours", "unused (80 % interval)", "USD (80 % interval)", "error"):
+    for name in ("node-hours", "USD", "unused (80 % interval)", "USD (80 % interval)", "error"):
         table.add_column(name, justify="right")
     for pool in outlooks:
         words = [
             _INTERVAL.format(*amounts) if amounts else "" for amounts in (pool.unused, pool.usd)
         ]
         error = "under 2 weeks of use" if pool.error is None else f"{100 * pool.error:.1f} %"
-        table.add_row(pool.pool, f"{pool.node_hours:,.0f}", *words, error)
+        cost = "" if pool.cost is None else f"{pool.cost:,.0f}"
+        table.add_row(pool.pool, f"{pool.node_hours:,.0f}", cost, *words, error)
     screen().print(table)
     for pool in outlooks:
         for way in pool.ways:

@@ -23,9 +23,10 @@ class Outlook(Frozen):
 
     pool: str  # The pool
     node_hours: float  # Hours of nodes that are left
+    cost: float | None  # Their price in US dollars; None where it is unknown
     # Those without a user, and both ends of an interval of 80 %; empty: too little use is known
     unused: Sequence[float]
-    usd: Sequence[float]  # Their cost; empty without a price as well
+    usd: Sequence[float]  # Their price; empty where it is unknown as well
     error: float | None  # Error of the same forecast in weeks that it did not know, of the nodes
     ways: Sequence[Mapping[str, str]]  # Ways out of each reservation, as in `ways.csv`
 
@@ -69,8 +70,9 @@ def look_ahead(ledger: Ledger, file: str, now: int, days: int) -> Iterator[Outlo
         result = forecast(state.use.get(pool, ()), bought, waiting)
         size, type = reserved[0][0]["accelerators"], reserved[0][0]["type"]
         unused = [] if result is None else [hours / size for hours in result[1:4]]
-        costs = [hours * usd for _, hours, usd in reserved if usd is not None and hours]
-        is_priced = len(costs) == sum(hours > 0 for _, hours, _ in reserved)
+        costs = [hours / size * usd for _, hours, usd in reserved if usd is not None and hours]
+        is_priced = costs and len(costs) == sum(hours > 0 for _, hours, _ in reserved)
+        cost, node_hours = sum(costs) if is_priced else None, sum(bought.values()) / size
         values = {**named, "waiting": f"{waiting:g}", **_burst(type, past)}
         spare = 0 if result is None else int(result.spare / size)
         texts: list[Mapping[str, str]] = []
@@ -80,9 +82,10 @@ def look_ahead(ledger: Ledger, file: str, now: int, days: int) -> Iterator[Outlo
             spare = max(spare - row["bought"], 0)
         yield Outlook(
             pool=pool,
-            node_hours=sum(bought.values()) / size,
+            node_hours=node_hours,
+            cost=cost,
             unused=unused,
-            usd=[hours * sum(costs) / sum(bought.values()) for hours in unused if is_priced],
+            usd=[] if cost is None else [hours / node_hours * cost for hours in unused],
             error=None if result is None else result.error,
             ways=texts,
         )
