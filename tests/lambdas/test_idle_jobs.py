@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +26,7 @@ from ultrascale.lambdas.idle_jobs import (
     Look,
     Stretch,
     follow,
-    in_turn,
+    take_turns,
 )
 from ultrascale.lambdas.ledger import STATE
 from ultrascale.lambdas.ledger_state import State
@@ -50,12 +49,13 @@ def series(draw: st.DrawFn) -> tuple[int, int, list[tuple[int, Look]]]:
     looks: list[tuple[int, Look]] = []
     for turn in range(180):
         now = turn * EVERY
-        asked = dict(in_turn({"job": nodes}, turn, most)).get("job", ())
-        answered = [name for name in asked if name not in bad]
-        started = restart * EVERY if restart and turn >= restart else start
-        used = turn in busy and bool(answered)
+        look = Look(dict.fromkeys(nodes, 8))
+        take_turns([look], turn, most)
+        look.answered = [name for name in look.asked if name not in bad]
+        look.started = restart * EVERY if restart and turn >= restart else start
+        look.busy = turn in busy and bool(look.answered)
         if turn not in lost:
-            looks.append((now, Look(dict.fromkeys(nodes, 8), started, asked, answered, used)))
+            looks.append((now, look))
     return len(nodes), most, looks
 
 
@@ -87,15 +87,6 @@ def test_no_job_is_ended_that_was_used_or_started_or_not_seen(
             assert len(seen) >= 0.8 * ((until - max(first, looks[0][0])) // EVERY)
 
 
-def test_a_job_without_use_is_told_of_at_its_time() -> None:
-    stretch, look, due = None, Look({"n0": 8}, 0, ["n0"], ["n0"]), START_SECONDS + NOTICE
-    for now in range(0, due + 1, EVERY):
-        stretch = follow(stretch, look, NOTICE, now)
-        assert stretch.notice == (due if now == due else 0)
-    used = follow(stretch, replace(look, busy=True), NOTICE, due + EVERY)
-    assert (used.since, used.notice) == (due + EVERY, -due - EVERY)
-
-
 def test_a_job_that_started_anew_while_nobody_looked_has_its_hour() -> None:
     before = Stretch(0, 900, 900, ["n0"])
     look = Look({"n0": 8}, 10 * 3_600, ["n0"], ["n0"])
@@ -109,10 +100,12 @@ def test_a_job_that_started_anew_while_nobody_looked_has_its_hour() -> None:
     first=st.integers(0, 10_000),
 )
 def test_each_node_of_each_job_has_its_turn(sizes: list[int], most: int, first: int) -> None:
-    jobs = {f"j{job}": [f"j{job}n{number}" for number in range(n)] for job, n in enumerate(sizes)}
+    names = [[f"j{job}n{number}" for number in range(n)] for job, n in enumerate(sizes)]
     seen: set[str] = set()
     for turn in range(first, first + 40 * (len(sizes) + 1) * max(sizes)):
-        asked = [name for _, own in in_turn(jobs, turn, most) for name in own]
+        jobs = [Look(dict.fromkeys(own, 8)) for own in names]
+        take_turns(jobs, turn, most)
+        asked = [name for job in jobs for name in job.asked]
         assert len(asked) <= most
         seen.update(asked)
         if len(seen) == sum(sizes):

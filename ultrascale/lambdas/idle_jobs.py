@@ -3,7 +3,7 @@
 Times are whole seconds since 1970.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -75,14 +75,12 @@ def follow(before: Stretch | None, look: Look, seconds: int, now: int, missed: i
     return Stretch(before.since, notice=now) if tells else later
 
 
-def in_turn(
-    jobs: Mapping[str, Sequence[str]], turn: int, most: int
-) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the nodes of each job to ask in a call, ``most`` in all: each node has its turn."""
-    rounds = max(-(-len(jobs) // most), 1)
-    chosen = sorted(sorted(jobs)[turn % rounds :: rounds], key=lambda job: len(jobs[job]))
+def take_turns(jobs: Iterable[Look], turn: int, most: int) -> None:
+    """Set the nodes of each job to ask in a call, ``most`` in all: each node has its turn."""
+    every_job = [job for job in jobs if job.nodes]
+    rounds = max(-(-len(every_job) // most), 1)
+    chosen = sorted(every_job[turn % rounds :: rounds], key=lambda job: len(job.nodes))
     for place, job in enumerate(chosen):
-        every = -(-len(jobs[job]) // (most // (len(chosen) - place)))
-        asked = sorted(jobs[job])[turn // rounds % every :: every]
-        most -= len(asked)
-        yield job, asked
+        every = -(-len(job.nodes) // (most // (len(chosen) - place)))
+        job.asked = sorted(job.nodes)[turn // rounds % every :: every]
+        most -= len(job.asked)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from sys import intern
 from typing import TYPE_CHECKING, Any, cast
 
-from ..idle_jobs import LABEL, NOTICE_SECONDS, Look, Stretch, follow, in_turn
+from ..idle_jobs import LABEL, NOTICE_SECONDS, Look, Stretch, follow, take_turns
 from ..kubernetes import MERGE_PATCH, KubernetesApi, KubernetesError
 from .settings import IdleSettings
 
@@ -59,9 +59,8 @@ class IdleJobs:
 
     def ask(self, now: float) -> set[str]:
         """Return the nodes to ask at ``now``."""
-        jobs = {name: [*job.nodes] for name, job in self._jobs.items() if job.nodes}
-        for name, nodes in in_turn(jobs, int(now) // self._settings.every, self._settings.most):
-            self._jobs[name].asked = nodes
+        jobs = (self._jobs[name] for name in sorted(self._jobs))
+        take_turns(jobs, int(now) // self._settings.every, self._settings.most)
         return {node for job in self._jobs.values() for node in job.asked}
 
     def add_answer(self, node: str, uses: Iterable[tuple[str, str, float]]) -> None:
@@ -107,20 +106,19 @@ class IdleJobs:
     def _mark(
         self, api: KubernetesApi, name: str, stretch: Stretch, hourly: Mapping[str, float], now: int
     ) -> None:
-        """Annotate the objects of a job, and end it once they have shown the notice."""
-        since, soonest = _text(stretch.since), _text(now + NOTICE_SECONDS)
-        marked = [*self._objects(api, name)]
-        shown = [note for _, _, note in marked if note.get("since") == since]
-        ends = max(str(note.get("ends", soonest)) for note in shown) if shown else soonest
-        is_idle, nodes = stretch.notice > 0, len(self._jobs[name].nodes)
-        over = is_idle and self._settings.ends and ends <= _text(now) and stretch.is_known(nodes)
-        note = self._note(name, since, hourly) if is_idle else {}
-        if is_idle and self._settings.ends:
-            note |= {"ends": ends, "ended": ends} if over else {"ends": ends}
-        for path, manifest, before in marked:
+        """Annotate the objects of a job, and end each once it has shown the notice."""
+        since, nodes = _text(stretch.since), len(self._jobs[name].nodes)
+        for path, manifest in self._objects(api, name):
+            before = _note_of(manifest)
+            shown: Mapping[str, Any] = before if before.get("since") == since else {}
+            ends = str(shown.get("ends", _text(now + NOTICE_SECONDS)))
+            may_end = stretch.notice > 0 and self._settings.ends
+            over = may_end and ends <= _text(now) and stretch.is_known(nodes)
+            note = self._note(name, since, hourly) if stretch.notice > 0 else {}
+            if may_end:
+                note |= {"ends": ends, "ended": ends} if over else {"ends": ends}
             # A job that was ended keeps its note while its pods go.
-            ended = "ended" in before and (not note or before.get("since") == since)
-            if before != note and not ended:
+            if before != note and "ended" not in (shown if note else before):
                 change = {"metadata": {"annotations": {LABEL: json.dumps(note) if note else None}}}
                 api.patch(path, change, kind=MERGE_PATCH)
             if over:
@@ -132,14 +130,12 @@ class IdleJobs:
         usd = sum(hourly[pool] * n / whole for pool, whole, n in held) if known else None
         return {"since": since, "accelerators": sum(n for _, _, n in held), "usd_per_hour": usd}
 
-    def _objects(
-        self, api: KubernetesApi, name: str
-    ) -> "Iterator[tuple[str, Object, Mapping[str, Any]]]":
+    def _objects(self, api: KubernetesApi, name: str) -> "Iterator[tuple[str, Object]]":
         namespace, _, job = name.partition("/")
         for group, plural, version in self._settings.kinds:
             path = f"/apis/{group}/{version}/namespaces/{namespace}/{plural}"
             for manifest in api.list(path, labelSelector=f"{self._settings.job_label}={job}"):
-                yield f"{path}/{manifest['metadata']['name']}", manifest, _note_of(manifest)
+                yield f"{path}/{manifest['metadata']['name']}", manifest
 
 
 def _note_of(job: "Object") -> Mapping[str, Any]:
