@@ -11,8 +11,9 @@ from ultrascale.config._values import LabelValue, dns_label
 class Team(Model):
     """A team that shares nodes with the others."""
 
-    # The prefix of a team's namespace takes 12 of a namespace's 63 characters.
-    name: Annotated[str, dns_label(51)]
+    # Its pods have the name of its LocalQueue, hyperpod-ns-NAME-localqueue, as a label of at most
+    # 63 characters.
+    name: Annotated[str, dns_label(40)]
     """Name of the team; its namespace is `hyperpod-ns-NAME`."""
 
     cost_center: LabelValue | None = None
