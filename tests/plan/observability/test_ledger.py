@@ -11,10 +11,12 @@ import yaml
 
 from tests.support.assembly import synthesize
 from tests.support.folders import ROOT
+from tests.support.job_rules import pod_templates
 from tests.support.jobs import CPU_POOL, DEV, SERVICE, having, job_cluster, make_job, prepared
 from tests.support.ledger_life import DOCUMENT, PLAN
 from tests.support.observability_plans import HYBRID, of, planned
 from ultrascale import config
+from ultrascale.jobs import JobManifests
 from ultrascale.lambdas.ledger import MEASURED
 from ultrascale.ledger.showback import centers_of, fees_of
 from ultrascale.plan.network.endpoints import calls_of, features_of
@@ -185,15 +187,9 @@ EMAIL = {"email": "ana@example.com"}
 QUEUES = {"queueing": "volcano", "queues": [{"name": "applied", "cost_center": "4711"}]}
 
 
-def pods(found: Any) -> list[dict[str, str]]:
-    """Return the labels of all templates of pods."""
-    kind = type(found).__name__
-    if kind in ("list", "tuple"):
-        return [each for item in found for each in pods(item)]
-    if kind != "dict":
-        return []
-    labels = [found["metadata"]["labels"]] if "containers" in found.get("spec", {}) else []
-    return [*labels, *(each for item in found.values() for each in pods(item))]
+def pods(manifests: JobManifests) -> list[dict[str, str]]:
+    """Return the labels of all kinds of pods of a job."""
+    return [template["metadata"]["labels"] for template in pod_templates(manifests)]
 
 
 @pytest.mark.parametrize("job", [make_job(queue="applied"), SERVICE, DEV])
@@ -202,12 +198,12 @@ def test_pods_say_who_pays_for_their_nodes_only_with_a_ledger(job: Any) -> None:
     labelled, plain = (
         prepared(having(each, job), job["name"]) for each in (cluster | LEDGER, cluster)
     )
-    assert pods(labelled.objects)
-    for own in pods(labelled.objects):
+    assert pods(labelled)
+    for own in pods(labelled):
         named = [own.get(key) for key in OWNER]
         queue = ["applied", "4711"] if job is not SERVICE else [None, None]
         assert named == ["training", *queue]
-    assert not any({*OWNER} & own.keys() for own in pods(plain.objects))
+    assert not any({*OWNER} & own.keys() for own in pods(plain))
     rolls = [note for note in labelled.notes if "observability.ledger" in note]
     assert bool(rolls) == (job is SERVICE)
 
@@ -218,5 +214,5 @@ def test_a_team_of_task_governance_pays_by_its_own_cost_center() -> None:
     governance["teams"][0]["cost_center"] = "4711"
     team = governance["teams"][0]["name"]
     job = make_job(team=team, pool="hyperpod", priority="high")
-    (own, *_) = pods(prepared(document | LEDGER, job).objects)
+    (own, *_) = pods(prepared(document | LEDGER, job))
     assert [own.get(key) for key in OWNER] == [team, f"hyperpod-ns-{team}-localqueue", "4711"]
