@@ -133,7 +133,7 @@ class Life:
         if _within(now, self.waits):
             server.put("/api/v1/namespaces/training/pods/w", pod("w", asks="1"))
 
-    def reservation(self, now: int) -> dict[str, Any]:
+    def reservation(self, now: int = 0) -> dict[str, Any]:
         """Return the reservation as EC2 describes it."""
         window = self.paid if self.extensions(now) else self.window
         start, end = map(_text, window)
