@@ -37,7 +37,7 @@ from tests.support.ledger_life import (
     expected,
     lives,
 )
-from tests.support.ledgers import ledger, price_list
+from tests.support.ledgers import ledger, price_list, reservation
 from tests.support.soak import LONG
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
@@ -86,7 +86,8 @@ def live(life: Life, server: StubApiServer, aws: LedgerAws, now: int, event: Any
 
 def months(aws: LedgerAws, life: Life) -> Iterator[Sequence[Line]]:
     """Yield the priced lines of both months."""
-    own = ledger(Path(), price_list(), gpu_block_mng={life.window[1]: Decimal(FEE_CENTS) / 100})
+    fee: dict[int | None, Decimal] = {life.window[1]: Decimal(FEE_CENTS) / 100}
+    own = ledger(Path(), price_list(), {RESERVATION: fee})
     for start in (MIDNIGHT - DAY, MIDNIGHT):
         day = date.fromisoformat(day_of(start))
         own.kept[day] = [
@@ -326,3 +327,14 @@ def test_a_cluster_that_refuses_its_pods_is_not_measured(
         else:
             live(BUSY, server, aws, now, event)
     assert owners(shares(aws)) == missed(*([2] if lost else []))
+
+
+def test_a_gap_is_charged_to_the_reservations_that_were_there_beside_it() -> None:
+    hour = 3_600
+    kept, gone, new = (
+        [reservation(a * hour, b * hour, None, reservation=name) for a, b in times]
+        for name, times in (("kept", [(0, 9), (10, 24)]), ("gone", [(0, 8)]), ("new", [(12, 24)]))
+    )
+    gap: Row = {"v": 1, "kind": "gap", "from": 9 * hour, "to": 10 * hour}
+    found = split([*kept, *gone, *new, gap], 0, DAY)
+    assert {share.reservation for share in found if share.reason == "not measured"} == {"kept"}

@@ -32,6 +32,11 @@ def joined(minutes: int, *, on: Any = GPUS, **changes: Any) -> Any:
     return told
 
 
+def evicted(told: Any) -> Any:
+    told["metadata"]["deletionTimestamp"] = "2026-12-04T11:00:00Z"
+    return told
+
+
 BAD, CHECKED = "UnschedulablePendingReplacement", "Unschedulable"
 TAINTED = {"taints": [{"key": "fsx.csi.aws.com/agent-not-ready"}]}
 CORDONED = {"unschedulable": True}
@@ -78,6 +83,17 @@ WAITING = pod("w", asks="8")
             joined(60),
             [pod("a", "n", phase="Succeeded"), pod("b", "n", phase="Failed")],
             [(8, "no job")],
+        ),
+        "a pod that ends": (joined(60), [evicted(pod("a", "n"))], [(8, "a")]),
+        "a pod that was taken from a lost node": (
+            joined(60, ready=False),
+            [evicted(pod("a", "n"))],
+            [(8, "unhealthy")],
+        ),
+        "a pod on a node that is not heard of": (
+            joined(60, ready=False),
+            [pod("a", "n")],
+            [(8, "a")],
         ),
         "a pod that starts": (joined(60), [pod("a", "n", phase="Pending")], [(8, "a")]),
         "cores of Neuron": (

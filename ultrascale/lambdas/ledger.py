@@ -205,7 +205,7 @@ def split(
     gaps, nodes, reserved = _sorted(rows, start, end)
     for name in {**known, **reserved}:
         own = reserved.get(name, [])
-        yield from _gap_shares(own or [known[name]], gaps)
+        yield from _gap_shares(own or [{**known[name], "from": start, "to": end}], gaps)
         paid = [
             (low, high, row)
             for row in own
@@ -279,12 +279,12 @@ def _clipped(row: ReservationRow, start: int, end: int) -> tuple[int, int]:
 
 
 def _gap_shares(rows: Sequence[ReservationRow], gaps: Spans) -> Iterator[Share]:
-    """Yield what is not measured of a reservation: as its last row before says, or its next."""
+    """Yield what is not measured of a reservation: as its row up to then says, or that after."""
     for low, high in gaps:
-        row = next((row for row in reversed(rows) if row["from"] <= low), rows[0])
-        begin, until = _clipped({**row, "from": low, "to": high}, low, high)
-        if begin < until:
-            yield _absent(row, begin, until, row["bought"], NOT_MEASURED)
+        for row in [row for row in rows if row["from"] <= high and row["to"] >= low][:1]:
+            begin, until = _clipped({**row, "from": low, "to": high}, low, high)
+            if begin < until:
+                yield _absent(row, begin, until, row["bought"], NOT_MEASURED)
 
 
 def _reservation_shares(

@@ -102,8 +102,10 @@ class Paid:
             tuple(reasons),
         )
 
-    def add_pod(self, node: str, owner: Owner, amount: float) -> None:
-        """Add a pod on ``node``."""
+    def add_pod(self, node: str, owner: Owner, amount: float, *, ends: bool = False) -> None:
+        """Add a pod on ``node``; one that ``ends`` has no use of an unhealthy node."""
+        if ends and node in self._nodes and UNHEALTHY in self._nodes[node].reasons:
+            return
         pair = owner, amount
         self._used[node] = (*self._used.get(node, ()), self._pairs.setdefault(pair, pair))
 

@@ -81,7 +81,7 @@ def _add_owner(
     queue = next((labels[key] for key in paid.settings.queues if key in labels), "")
     state = "running" if pod["status"].get("phase") == _RUNNING else "starting"
     owner = Owner(state, namespace, settings.teams.get(namespace, ""), queue, job[1])
-    paid.add_pod(node, owner, requested)
+    paid.add_pod(node, owner, requested, ends="deletionTimestamp" in metadata)
 
 
 def _usable_pools(spec: "Spec", settings: Settings) -> Iterator[str]:
