@@ -285,3 +285,16 @@ def test_a_plan_costs_what_sagemaker_says_and_not_the_files_fee_beside_it(tmp_pa
     opened = ledger(write(tmp_path, rows), price_list(), {BLOCK: {None: Decimal(299)}})
 
     assert windows_of_block(opened.showback(*WINDOW)) == {WINDOW[1]: 30000}
+
+
+def test_a_gap_is_not_charged_to_a_reservation_that_is_gone(tmp_path: Path) -> None:
+    first, second, third = map(at, ("2026-12-01", "2026-12-02", "2026-12-03"))
+    gap: Row = {"v": 1, "kind": "gap", "from": second, "to": second + 600}
+    rows = [
+        reservation(first, first + 3_600, None, purchase="odcr", reservation="cr-0e"),
+        node(first, third, 1, [used("a")], reservation=""),
+        gap,
+    ]
+    result = priced(write(tmp_path, rows), "2026-12-01", "2026-12-03", price_list())
+    lines = [line for line in result.lines if line.key.reservation == "cr-0e"]
+    assert [line.node_seconds for line in lines] == [2 * 3_600]

@@ -237,7 +237,7 @@ class _Measured:
         self, cluster: str, totals: Totals, watch: Callable[[Key, Share], None] | None
     ) -> None:
         self._cluster, self._totals, self._watch = cluster, totals, watch
-        self._known: dict[str, ReservationRow] = {}
+        self._known: _Known = {}
         self.waiting: list[WaitingRow] = []
         self.mistakes: list[Diagnostic] = []
         self.sizes: dict[str, float] = {}
@@ -268,7 +268,19 @@ class _Measured:
             key = self._totals.add(share)
             if self._watch is not None:
                 self._watch(key, share)
-        self._known |= {row["reservation"]: row for row in rows if row["kind"] == "reservation"}
+        self._known = _known_after(rows, self._known)
+
+
+_Known = Mapping[str, ReservationRow]
+
+
+def _known_after(rows: Sequence[Row], known: _Known) -> _Known:
+    """Return the reservations at a day's last measurement; others are in no gap that follows."""
+    end = max((row["to"] for row in rows if row["kind"] != "gap"), default=None)
+    if end is None:
+        return known
+    last = (row for row in rows if row["kind"] == "reservation" and row["to"] == end)
+    return {row["reservation"]: row for row in last}
 
 
 # --- Prices ---------------------------------------------------------------------------------------
