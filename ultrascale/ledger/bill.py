@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
+from sys import intern
 from typing import NamedTuple
 
 from ultrascale.catalog.tables import read_table
@@ -101,10 +102,11 @@ class Bill:
         # Split rows repeat a part of their parent's cost.
         if not line.get(_PARENT) and _is_of(self._cluster, line):
             charge = _charge(line, net=self._net)
-            if charge.use and charge.type in self._accelerated:
-                self.charges.append(charge)
-            else:
+            if not charge.use or charge.type not in self._accelerated:
                 self.outside += charge.usd
+            elif charge.usd or not charge.in_block:
+                # Most hours of a block cost nothing: they would fill the memory.
+                self.charges.append(charge)
 
 
 def read_bill(
@@ -196,8 +198,10 @@ def _charge(line: Mapping[str, str], *, net: bool) -> Charge:
         item,
         operation.endswith(":CB")
         or "Block" in line.get("capacity_reservation_capacity_reservation_type", ""),
-        f"{item},{line['line_item_usage_type']},{operation},{_SECRET.sub('X', resource)},"
-        f"reservation {'named' if line[ARN] else 'empty'}",
+        intern(
+            f"{item},{line['line_item_usage_type']},{operation},{_SECRET.sub('X', resource)},"
+            f"reservation {'named' if line[ARN] else 'empty'}"
+        ),
     )
 
 

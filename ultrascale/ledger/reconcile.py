@@ -56,7 +56,7 @@ class Uses:
         """Add a share; instances that are missing count by their reservation."""
         if key.purchase in PAID_BEFORE:
             return
-        resource = share.instance or key.reservation
+        resource = share.instance or key.reservation or share.node
         if key.pool in self._by_type:
             resource = f"ml.{key.type.removeprefix('ml.')}"
         for hour in range(share.start - share.start % _HOUR, share.end, _HOUR):
@@ -151,7 +151,7 @@ class _Held:
         beside = (paid_by, hour), (resource, hour + _HOUR), (resource, hour - _HOUR)
         weights = use or next(filter(None, map(self._hours.get, beside)), None)
         if weights is None:
-            self.add(f"{_NOT_IN_LEDGER}: {resource}", _sum(charges), charges)
+            self.add(f"{_NOT_IN_LEDGER}: {charges[0].name}", _sum(charges), charges)
         elif charges:
             self._spread(resource, charges, use, weights)
         else:
