@@ -323,7 +323,7 @@ def test_lines_that_two_files_share_count_once_and_other_clusters_not_at_all(
     tmp_path: Path,
 ) -> None:
     other = line(at("2026-12-05"), f"BoxUsage:{TYPE}", 60, tags='{"aws:eks:cluster-name": "x"}')
-    same = {**STRAY, "identity_line_item_id": "one"}
+    same = {**STRAY, "identity_line_item_id": "one", "resource_tags": "null"}
     # Ids are unique in a month alone.
     later = {**same, **line(at("2027-01-05"), f"BoxUsage:{TYPE}", 60, resource=SEVEN)}
     first = bills.write(tmp_path / "a.csv", [same, other])

@@ -24,9 +24,6 @@ def bucket_of_stack(account: Account, stack: str, bucket: str) -> str | None:
         if error.code != _ABSENT:
             raise
         return None
-    outputs = {
-        output.get("Description"): output.get("OutputValue", "")
-        for made in answer["Stacks"]
-        for output in made.get("Outputs", [])
-    }
-    return outputs.get(f"Bucket {bucket}") or None
+    outputs = (output for made in answer["Stacks"] for output in made.get("Outputs", []))
+    named = (output for output in outputs if output.get("Description") == f"Bucket {bucket}")
+    return next((output.get("OutputValue") or None for output in named), None)

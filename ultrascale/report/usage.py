@@ -56,7 +56,8 @@ def usage_drawing(days: Sequence[Showback]) -> Drawing:
         columns: list[Column] = []
         for day in days:
             sums = {
-                group: _value(total, priced) for group, total in _groups([day], name_of).items()
+                group: total.total / 100 if priced else float(total.node_seconds) / _HOUR
+                for group, total in _groups([day], name_of).items()
             }
             values = [sums.pop(group, 0.0) for group, _ in bands]
             if _OTHERS in kept:
@@ -73,10 +74,6 @@ def usage_drawing(days: Sequence[Showback]) -> Drawing:
 
 def _groups(days: Sequence[Showback], name_of: Callable[[Key], str]) -> Mapping[str, Group]:
     return grouped((line for day in days for line in day.lines), name_of)
-
-
-def _value(group: Group, priced: bool) -> float:
-    return group.total / 100 if priced else float(group.node_seconds) / _HOUR
 
 
 def _cells(group: Group) -> tuple[str, str, str]:
