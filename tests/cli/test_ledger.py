@@ -228,7 +228,7 @@ def test_the_ledger_of_the_stack_is_read_where_no_folder_is_named(
 
     assert of_stack.returncode == 0, of_stack.stderr
     assert of_stack.stdout == ultrascale(*own, "--source", str(folder)).stdout
-    assert {each["Bucket"] for each in aws.parameters("s3:GetObject")} == {"the-ledger"}
+    assert {item["Bucket"] for item in aws.parameters("s3:GetObject")} == {"the-ledger"}
     assert len(aws.parameters("s3:GetObject")) == 4, "files of November are not read"
     file = tmp_path / "elsewhere.yaml"
     file.write_text(FILE.read_text().replace("region:", "account: '999988887777'\nregion:", 1))

@@ -119,8 +119,8 @@ def test_lines_take_all_of_the_bill_whatever_nodes_did(
 
     result = reconcile(showback, uses, bill)
 
-    whole = sum(each.usd for each in bill.charges)
-    assert [each for each in result.differences if each.name != "rounding"] == []
+    whole = sum(item.usd for item in bill.charges)
+    assert [item for item in result.differences if item.name != "rounding"] == []
     assert sum(line.cents or 0 for line in result.lines if line.basis == "bill") == round(
         whole * 100
     )
@@ -128,12 +128,12 @@ def test_lines_take_all_of_the_bill_whatever_nodes_did(
 
 def _one(lines: Sequence[Cur], **change: str) -> list[Cur]:
     """Return lines with a change of instance 7 in the hour from 11."""
-    return [{**each, **change} if _is_seven(each) else each for each in lines]
+    return [{**item, **change} if _is_seven(item) else item for item in lines]
 
 
-def _is_seven(each: Cur) -> bool:
-    own = each["line_item_resource_id"].endswith("7")
-    return own and "T11" in each["line_item_usage_start_date"]
+def _is_seven(item: Cur) -> bool:
+    own = item["line_item_resource_id"].endswith("7")
+    return own and "T11" in item["line_item_usage_start_date"]
 
 
 FEE_LINE = fee_line(WINDOW[0], FEE, arn=ARN)
@@ -146,12 +146,12 @@ REFUND = {
 }
 FAULTS: dict[str, tuple[Callable[[], list[Cur]], str, str]] = {
     "a missing hour": (
-        lambda: [FEE_LINE, *(each for each in HOURS if not _is_seven(each))],
+        lambda: [FEE_LINE, *(item for item in HOURS if not _is_seven(item))],
         f"in the ledger, not in the bill: {SEVEN}",
         "-60.00",
     ),
     "a doubled hour": (
-        lambda: [FEE_LINE, *HOURS, *(each for each in HOURS if _is_seven(each))],
+        lambda: [FEE_LINE, *HOURS, *(item for item in HOURS if _is_seven(item))],
         f"billed twice: {SEVEN}",
         "60.00",
     ),
@@ -209,7 +209,7 @@ def test_a_planted_fault_is_the_one_that_is_named(tmp_path: Path, fault: str) ->
 
     _, result = held(tmp_path, lines())
 
-    assert [(each.name, f"{each.usd:.2f}", each.counts) for each in result.differences] == [
+    assert [(item.name, f"{item.usd:.2f}", item.counts) for item in result.differences] == [
         (name, usd, True)
     ]
     assert result.share > 0.001
@@ -231,7 +231,7 @@ def test_a_fee_of_the_month_before_is_no_difference_of_this_one(tmp_path: Path) 
 def test_a_fee_that_the_ledger_lacks_is_named_by_its_reservation(tmp_path: Path) -> None:
     _, result = held(tmp_path, [FEE_LINE, *HOURS], fee=None)
 
-    assert [(each.name, each.usd) for each in result.differences] == [
+    assert [(item.name, item.usd) for item in result.differences] == [
         (f"no fee in the ledger: {BLOCK}", Decimal("5000.00"))
     ]
     assert {line.cents for line in result.lines if line.key.reservation == BLOCK} == {None}
@@ -262,7 +262,7 @@ def test_nodes_of_hyperpod_are_held_by_type_and_those_of_another_cluster_are_nam
         by_type=["hyperpod"],
     )
 
-    counted = [(each.name, round(each.usd, 2)) for each in result.differences if each.counts]
+    counted = [(item.name, round(item.usd, 2)) for item in result.differences if item.counts]
     # An hour more may be that in which a node starts.
     assert counted == ([(f"in the bill, not in the ledger: {kind}", 120)] if hours > 3 else [])
     paid = {line.key.team: line.cents for line in result.lines if line.key.pool == "hyperpod"}
@@ -281,7 +281,7 @@ def test_hours_of_a_savings_plan_count_at_their_effective_cost(tmp_path: Path) -
     _, result = held(tmp_path, [FEE_LINE, *covered, *fees])
 
     assert sum(line.cents or 0 for line in result.lines if line.basis == "bill") == 31000 - 2650
-    assert [(each.name, f"{each.usd:.2f}", each.counts) for each in result.differences] == [
+    assert [(item.name, f"{item.usd:.2f}", item.counts) for item in result.differences] == [
         (f"rate of Spot, Savings Plans or Reserved Instances: {TYPE}, on-demand", "-26.50", False)
     ]
     assert result.share == 0
@@ -313,7 +313,7 @@ def test_a_reserved_and_idle_hour_is_paid_by_its_own_line_and_boots_by_their_poo
         "b": 12300,
         "missing": 12000,
     }
-    assert [(each.name, each.counts) for each in result.differences] == [
+    assert [(item.name, item.counts) for item in result.differences] == [
         ("not measured", False),
         ("time between two measurements", False),
     ]
@@ -400,7 +400,7 @@ def test_a_bill_that_would_give_other_sums_is_refused_with_the_way_out(
 
 
 def test_everything_wrong_in_all_bills_is_named_at_once_up_to_a_limit(tmp_path: Path) -> None:
-    euros = [{**each, "line_item_currency_code": "EUR"} for each in HOURS[:40]]
+    euros = [{**item, "line_item_currency_code": "EUR"} for item in HOURS[:40]]
     files = [
         bills.write(tmp_path / "a.csv", [{**STRAY, "line_item_usage_start_date": "today"}]),
         bills.write(tmp_path / "b.csv", euros),

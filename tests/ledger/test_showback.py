@@ -114,7 +114,7 @@ def test_all_lines_add_up_to_the_fee_in_each_month_and_no_team_pays_for_another(
     assert {name: seconds[name] for name in seconds if not name.startswith("(")} == {
         team: Decimal(count) for team, count in use.items() if count
     }
-    (prepaid,) = (each for each in months[1].prepaid if each.reservation == BLOCK)
+    (prepaid,) = (item for item in months[1].prepaid if item.reservation == BLOCK)
     assert (prepaid.before, prepaid.within, prepaid.after) == (own(months[0]), own(months[1]), 0)
 
 
@@ -263,7 +263,7 @@ def test_each_extension_is_a_time_with_a_fee_of_its_own(tmp_path: Path, case: st
 
 
 def windows_of_block(result: Showback) -> dict[int, int | None]:
-    (bought,) = (each for each in result.bought if each.key.reservation == BLOCK)
+    (bought,) = (item for item in result.bought if item.key.reservation == BLOCK)
     return {window.ends: window.cents for window in bought.windows}
 
 

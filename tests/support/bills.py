@@ -116,7 +116,7 @@ def write(file: Path, lines: Sequence[Cur], without: Sequence[str] = ()) -> Path
     with opened as stream:
         writer = csv.DictWriter(stream, names, extrasaction="ignore")
         writer.writeheader()
-        for number, each in enumerate(lines):
+        for number, item in enumerate(lines):
             own: Mapping[str, str] = {"identity_line_item_id": f"{file.name}-{number}"}
-            writer.writerow({**each, **({} if each["identity_line_item_id"] else own)})
+            writer.writerow({**item, **({} if item["identity_line_item_id"] else own)})
     return file
