@@ -10,8 +10,9 @@ import typer
 from ultrascale import plan
 from ultrascale.cli import complete, options
 from ultrascale.cli.output import say
-from ultrascale.errors import UltrascaleError, UnansweredError
-from ultrascale.pricing.price_file import as_csv, write_csv
+from ultrascale.cli.report import write_whole
+from ultrascale.errors import UltrascaleError, UnansweredError, UsageError
+from ultrascale.pricing.price_file import as_csv
 from ultrascale.pricing.products import ACTION, ENDPOINT, fetch_prices, refuse_region
 from ultrascale.progress import progress
 
@@ -61,7 +62,11 @@ def prices_command(
     if output is None:
         typer.echo(text, nl=False)
         return
-    write_csv(output, text)
+    try:
+        write_whole(output, text)
+    except OSError as error:
+        words = f"-o: {output} cannot be written: {error.strerror or error}"
+        raise UsageError([words]) from None
     missing = sorted(types - {price.item for price in kept if price.service == "ec2"})
     say(f"{output}: {len(kept):,} prices of {region}")
     if missing:

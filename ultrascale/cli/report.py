@@ -106,7 +106,12 @@ def report(
     if out == _STDOUT:
         typer.echo(text, nl=False)
         return
-    _write_whole(out, text)
+    try:
+        write_whole(out, text)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        todo = "name a file that you can write with --output"
+        raise UltrascaleError(f"{out}: nothing was written: {reason}; {todo}") from None
     say(f"wrote {out}", err=True)
 
 
@@ -141,30 +146,28 @@ def _refuse_output(file: Path, out: Path) -> None:
             raise QuestionError([f"--output: is the cluster file, got {out}; name another file"])
 
 
-def _write_whole(out: Path, text: str) -> None:
-    """Write all of ``text`` or nothing: a complete new file replaces the old file."""
+def write_whole(out: Path, text: str) -> None:
+    """Write all of ``text`` or nothing: a complete new file replaces the old file.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     target = out.resolve()
     if target.exists() and not target.is_file():
         # A device or a pipe is written to; a file never replaces it.
         target.write_text(text, encoding="utf-8")
         return
-    try:
-        with NamedTemporaryFile(
-            "w", dir=target.parent, prefix=".report-", delete=False, encoding="utf-8", newline="\n"
-        ) as new:
-            try:
-                new.write(text)
-                new.close()
-                _keep_mode(target, Path(new.name))
-                Path(new.name).replace(target)
-            except BaseException:
-                Path(new.name).unlink(missing_ok=True)
-                raise
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UltrascaleError(
-            f"{out}: nothing was written: {reason}; name a file that you can write with --output"
-        ) from None
+    with NamedTemporaryFile(
+        "w", dir=target.parent, prefix=".whole-", delete=False, encoding="utf-8", newline="\n"
+    ) as new:
+        try:
+            new.write(text)
+            new.close()
+            _keep_mode(target, Path(new.name))
+            Path(new.name).replace(target)
+        except BaseException:
+            Path(new.name).unlink(missing_ok=True)
+            raise
 
 
 def _keep_mode(target: Path, new: Path) -> None:

@@ -2,9 +2,7 @@
 
 import csv
 import io
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -27,7 +25,7 @@ from ultrascale.catalog.prices import (
 )
 from ultrascale.catalog.regions import REGIONS
 from ultrascale.documents import parse_json
-from ultrascale.errors import ConfigError, Diagnostic, Span, UsageError
+from ultrascale.errors import ConfigError, Diagnostic, Span
 from ultrascale.frozen import Frozen
 from ultrascale.pricing.products import one_of_each, prices_of_document
 
@@ -294,26 +292,6 @@ def as_csv(prices: Iterable[Price]) -> str:
     for price in prices:
         writer.writerow(_cell(getattr(price, name)) for name in COLUMNS)
     return text.getvalue()
-
-
-def write_csv(file: Path, text: str) -> None:
-    """Write ``text`` to ``file`` in one step: a reader sees the old file or the whole new file.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
-    try:
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-                stream.write(text)
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(file)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise UsageError([f"-o: {file} cannot be written: {error.strerror or error}"]) from None
 
 
 def _cell(value: object) -> str:
