@@ -157,7 +157,7 @@ def _missing(header: Sequence[str], *, net: bool) -> Iterable[str]:
 def _is_of(cluster: str, line: Mapping[str, str]) -> bool:
     """Return whether a line may be the cluster's: its tags name it, or no cluster."""
     try:
-        tags = parse_json(line.get("resource_tags") or "{}") or {}
+        tags: Mapping[str, str] = parse_json(line.get("resource_tags") or "{}") or {}
     except ValueError:
         return True
     named = {re.sub(r"\W", "_", key).lower(): value for key, value in tags.items()}
