@@ -78,13 +78,17 @@ def asked(ultrascale: Ultrascale, folder: Path, *words: str, status: int = 0) ->
     return answer.stdout + answer.stderr
 
 
+def pools_ahead(ultrascale: Ultrascale, folder: Path, days: str = "3") -> Any:
+    return json.loads(asked(ultrascale, folder, "--ahead", days, "--json"))
+
+
 def test_hours_that_will_go_unused_are_shown_with_their_cost_and_ways_out(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     folder = folder_of(tmp_path, state_of(4, reservation(0, 0, WINDOW)))
 
     text = asked(ultrascale, folder, "--ahead", "3")
-    (pool,) = json.loads(asked(ultrascale, folder, "--ahead", "3", "--json"))
+    (pool,) = pools_ahead(ultrascale, folder)
 
     # Two nodes for three days; 8 accelerators were in use for two hours of three.
     assert pool["node_hours"] == 144
@@ -105,46 +109,35 @@ def test_hours_of_an_extension_have_its_price(ultrascale: Ultrascale, tmp_path: 
     begins = at("2026-11-20T11:30")
     usd = (WINDOW[1] - begins) / HOUR * 2 * 45.0
     fees = [{"usd": f"{usd:.2f}", "since": begins, "until": WINDOW[1]}]
-    row = reservation(0, 0, WINDOW, fees=fees)
-    folder = folder_of(tmp_path, state_of(4, row), fees=fees)
-
-    (pool,) = json.loads(asked(ultrascale, folder, "--ahead", "3", "--json"))
-
+    folder = folder_of(tmp_path, state_of(4, reservation(0, 0, WINDOW, fees=fees)), fees=fees)
+    (pool,) = pools_ahead(ultrascale, folder)
     assert pool["usd"] == pytest.approx([96 * 45] * 3, abs=5)
 
 
 def test_only_nodes_without_a_user_in_any_hour_are_offered_away(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
-    own: Any = {"purchase": "odcr", "pool": "gpu-reserved-odcr"}
-    group = "arn:aws:resource-groups:us-east-2:111122223333:group/odcr"
+    named = {"gpu-a": "cr-0dd", "gpu-b": "arn:aws:resource-groups:us-east-2:111122223333:group/b"}
     rows = [
-        reservation(0, 0, None, 4, reservation=name, **own | {"pool": pool})
-        for name, pool in (("cr-0dd", "gpu-reserved-odcr"), (group, "gpu-shared"))
+        reservation(0, 0, None, 4, reservation=name, purchase="odcr", pool=pool)
+        for pool, name in named.items()
     ]
-    folder = folder_of(tmp_path, state_of(4, *rows, used=16, of_three=1))
-
-    pools = json.loads(asked(ultrascale, folder, "--ahead", "7", "--json"))
-
+    pools = pools_ahead(
+        ultrascale, folder_of(tmp_path, state_of(4, *rows, used=16, of_three=1)), "7"
+    )
     # Of four nodes two are used in each third hour, and none in others.
-    texts = [way for pool in pools for way in pool["ways"]]
-    commands = [way["command"] for way in texts if "modify-cap" in way["command"]]
-    assert [command.split("--capacity-reservation-id ")[1] for command in commands] == [
-        "cr-0dd --instance-count 2",
-        "RESERVATION --instance-count 2",
-    ]
-    # Nothing of this type ran in the week before.
-    prices = {(way["way"], way["allowed"]): way["price"] for way in texts}
-    assert "--prices" in prices["smaller", "yes"]
+    for pool, id in zip(pools, ("cr-0dd", "RESERVATION"), strict=True):
+        (way,) = (way for way in pool["ways"] if way["way"] == "smaller")
+        assert way["command"].endswith(f"--capacity-reservation-id {id} --instance-count 2")
+        # Nothing of this type ran in the week before.
+        assert "--prices" in way["price"]
 
 
 def test_a_queue_takes_idle_hours_for_as_long_as_jobs_run(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
-    folder = folder_of(tmp_path, state_of(4, reservation(0, 0, WINDOW), waiting=16))
-
-    (pool,) = json.loads(asked(ultrascale, folder, "--ahead", "3", "--json"))
-
+    state = state_of(4, reservation(0, 0, WINDOW), waiting=16)
+    (pool,) = pools_ahead(ultrascale, folder_of(tmp_path, state))
     assert "16 accelerators are wanted" in pool["ways"][0]["note"]
     assert pool["unused"][0] == pytest.approx(96 - 2 * 2, abs=0.1)
 
@@ -152,11 +145,8 @@ def test_a_queue_takes_idle_hours_for_as_long_as_jobs_run(
 def test_a_reservation_before_its_start_has_ways_out_and_no_hours(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
-    own: Any = {"purchase": "odcr", "pool": "gpu-reserved-odcr", "reservation": "cr-0dd"}
-    folder = folder_of(tmp_path, state_of(4, reservation(0, 0, None, state="scheduled", **own)))
-
-    (pool,) = json.loads(asked(ultrascale, folder, "--ahead", "7", "--json"))
-
+    row = reservation(0, 0, None, purchase="odcr", reservation="cr-0dd", state="scheduled")
+    (pool,) = pools_ahead(ultrascale, folder_of(tmp_path, state_of(4, row)))
     assert [pool[name] for name in ("node_hours", "cost", "unused", "usd")] == [0, None, [], []]
     allowed = {way["way"]: way["allowed"] for way in pool["ways"]}
     assert (allowed["another date"], allowed["smaller"]) == ("yes", "no")
