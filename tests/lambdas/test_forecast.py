@@ -224,7 +224,7 @@ def test_once_a_day_the_function_says_what_will_go_unused(
     assert state is not None
     aws.objects[STATE] = state.text()
     life = Life(2, (start, end), ((start, end),), ((0, 0),), ((0, 0),), (), (0, 0))
-    aws.reservations = [life.reservation()]
+    aws.reservations = [life.reservation(midnight)]
     server = StubApiServer(token=None)
     told: list[Any] = []
     with serve(server):

@@ -129,7 +129,10 @@ def _ways(
     """Yield the ways out of a reservation, of whose nodes ``spare`` are used in no hour."""
     # Commands take a reservation of EC2; none takes a resource group.
     id = "RESERVATION" if ":resource-groups:" in row["reservation"] else row["reservation"]
-    named = {**row, **values, "reservation": id, "spare": spare, "left": row["bought"] - spare}
+    # EC2 keeps at least one instance of a reservation that is not cancelled.
+    fewer = min(spare, row["bought"] - 1)
+    counts = {"spare": spare, "fewer": fewer, "left": row["bought"] - fewer}
+    named = {**row, **values, "reservation": id, **counts}
     for cell in ways():
         if cell["option"] == _option(row):
             texts = {name: Template(text).substitute(named) for name, text in cell.items()}
