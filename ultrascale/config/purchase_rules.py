@@ -37,8 +37,8 @@ def window_has_a_length(purchase: CapacityBlock | TrainingPlan) -> Mistakes:
 @rule
 def fees_pay_to_the_end(purchase: CapacityBlock | TrainingPlan) -> Mistakes:
     """Yield fees that leave time of the window without one, or pay for other times."""
-    ends = [fee.until or purchase.ends for fee in purchase.fee]
-    if ends and (ends[-1] != purchase.ends or ends != sorted({*ends}) or ends[0] < purchase.starts):
+    edges = [purchase.starts, *(fee.until or purchase.ends for fee in purchase.fee)]
+    if purchase.fee and (edges[-1] != purchase.ends or edges != sorted({*edges})):
         wrong = "its times do not lead from starts to ends, one after the other"
         yield refuse("fee", wrong, "write the purchase first, and each extension after it")
 
