@@ -12,7 +12,16 @@ import yaml
 from tests.support.assembly import synthesize
 from tests.support.folders import ROOT
 from tests.support.job_rules import pod_templates
-from tests.support.jobs import CPU_POOL, DEV, SERVICE, having, job_cluster, make_job, prepared
+from tests.support.jobs import (
+    BATCH,
+    CPU_POOL,
+    DEV,
+    SERVICE,
+    having,
+    job_cluster,
+    make_job,
+    prepared,
+)
 from tests.support.ledger_life import DOCUMENT, PLAN
 from tests.support.observability_plans import HYBRID, of, planned
 from ultrascale import config
@@ -123,6 +132,9 @@ def test_a_cluster_without_accelerators_renders_no_ledger() -> None:
     assert of(cluster).ledger is None
     assert sent(cluster) is None
     assert of(planned(DOCUMENT | {"observability": {}})).ledger is None
+    job = BATCH | {"pool": "cpu", "resources": {"cpu": "1", "memory": "1Gi"}}
+    (labels,) = pods(prepared(job_cluster(CPU_POOL, scheduling=None, **LEDGER), job))
+    assert not {*OWNER} & labels.keys()
 
 
 def test_the_bucket_outlives_the_cluster_and_the_function_has_no_more_rights(

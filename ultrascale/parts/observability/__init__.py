@@ -36,9 +36,11 @@ class _Part(Part[FileKeys, Plan]):
         return cluster.section(Observability) is not None
 
     def labels_owners(self, cluster: config.Cluster) -> bool:
-        """Return whether there is a ledger."""
+        """Return whether there is a ledger, which counts accelerators alone."""
         section = cluster.section(Observability)
-        return section is not None and section.ledger is not None
+        if section is None or section.ledger is None:
+            return False
+        return any(spec.accelerator is not None for pool in cluster.pools for spec in pool.specs)
 
     def collects_logs(self, cluster: config.Cluster) -> bool:
         """Return whether Fluent Bit runs on each node."""
