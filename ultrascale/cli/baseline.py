@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 from typing import Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -24,6 +24,13 @@ _Option = typer.Option
 _DAYS = 364  # Of a ledger
 
 
+def _zone(text: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(text)
+    except (LookupError, OSError, ValueError):
+        raise typer.BadParameter(f"no time zone, got {text!r}; write UTC") from None
+
+
 def baseline_command(
     *,
     traces: Annotated[
@@ -37,14 +44,19 @@ def baseline_command(
     kind: Annotated[str, _Option("--type", autocompletion=complete.instance_types, help="Type.")],
     region: Annotated[str, _Option(autocompletion=complete.regions, help="AWS Region.")],
     form: Annotated[str | None, _Option("--format", help="By default by the header.")] = None,
-    timezone: Annotated[str | None, _Option(help="Zone of times without an offset.")] = None,
+    timezone: Annotated[
+        ZoneInfo | None,
+        _Option(metavar="ZONE", parser=_zone, help="Zone of times without an offset."),
+    ] = None,
     workload: Annotated[str, _Option(help=REQUIRED["workload"] + ".")] = "pre-training",
     zone: Annotated[list[str] | None, _Option(help=f"{REQUIRED['zone']}; repeatable.")] = None,
     days: Annotated[int, _Option(help="Days of a Capacity Block.")] = 28,
     block_price: Annotated[
-        float | None, _Option(metavar="USD", help="Of a node-hour of a block.")
+        float | None, _Option(metavar="USD", min=0.01, help="Of a node-hour of a block.")
     ] = None,
-    spot_loss: Annotated[float, _Option(metavar="PERCENT", help="Work that Spot loses.")] = 10,
+    spot_loss: Annotated[
+        float, _Option(metavar="PERCENT", min=0, max=100, help="Work that Spot loses.")
+    ] = 10,
     at: options.At = None,
     prices: PriceFileOption = None,
     as_json: options.AllAsJson = False,
@@ -68,14 +80,12 @@ def baseline_command(
         raise UsageError(
             [f"--format: no format, got {form!r}; write one of {', '.join(formats())}"]
         )
-    if not (block_price is None or 0 < block_price < float("inf")) or not 0 <= spot_loss <= 100:
-        raise UsageError(["--block-price is above 0, and --spot-loss from 0 to 100"])
     if (from_ledger is None) != bool(traces):
         raise UsageError(["TRACE: give traces of jobs, or --from-ledger FILE"])
     if from_ledger is not None:
         trace = _trace(from_ledger, source, profile, kind)
     else:
-        trace = _read(traces or [], form, timezone)
+        trace = read_traces(traces or [], form, timezone)
     known = price_list(prices, region) or catalog_prices()
     answer = baseline(trace, question, known, block_price, spot_loss / 100)
     if as_json:
@@ -89,13 +99,6 @@ def baseline_command(
     if answer.no_answer:
         say(f"no answer: {answer.no_answer}", err=True)
         raise typer.Exit(FAILED)
-
-
-def _read(traces: list[Path], form: str | None, timezone: str | None) -> Trace:
-    try:
-        return read_traces(traces, form, ZoneInfo(timezone) if timezone else None)
-    except ZoneInfoNotFoundError:
-        raise UsageError([f"--timezone: no time zone, got {timezone!r}; write UTC"]) from None
 
 
 def _trace(file: Path, source: str | None, profile: str | None, kind: str) -> Trace:

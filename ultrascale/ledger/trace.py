@@ -1,7 +1,7 @@
 """Jobs of a ledger as a trace, from which `ultrascale baseline` says how much to buy ahead."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ultrascale.lambdas.ledger import DAY, Share
@@ -22,60 +22,52 @@ def trace_of(ledger: Ledger, starts: int, ends: int, kind: str) -> Trace:
         ConfigError: Files of the ledger are wrong.
         UnansweredError: S3 refused.
     """
-    changes: dict[tuple[str, str, str], Counter[int]] = defaultdict(Counter)
+    changes: dict[tuple[str, tuple[str, str]], Counter[int]] = defaultdict(Counter)
     held: set[tuple[str, str]] = set()
 
     def watch(key: Key, share: Share) -> None:
         if key.namespace:
-            job = changes[share.type.removeprefix("ml."), share.namespace, share.job]
-            size = round(share.n * HUNDREDTHS)
-            job[share.start] += size
-            job[share.end] -= size
+            name = share.namespace, share.job
+            steps, size = changes[share.type.removeprefix("ml."), name], share.n * HUNDREDTHS
+            steps[share.start] += round(size)
+            steps[share.end] -= round(size)
             if key.reason:
-                held.add((share.namespace, share.job))
+                held.add(name)
 
     result, trace = ledger.showback(starts, ends, watch), Trace()
-    gap = _GAP * result.every
     waits: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for row in result.waiting:
         waits[row["namespace"], row["job"]].append((row["from"], row["to"]))
-    types = {type for type, *_ in changes}
-    for (type, *name), steps in changes.items():
+    types = {type for type, _ in changes}
+    for (type, name), steps in changes.items():
         if type != kind and kind in types:
             trace.notes[f"jobs on {type} are left out"] += 1
             continue
         trace.notes[f"jobs on {type} count as if on {kind}, by accelerators"] += type != kind
-        for run in _runs(steps, gap):
-            begin = submit = run[0][0]
-            for low, high in sorted(waits[name[0], name[1]], reverse=True):
-                submit = low if low < submit <= high + gap else submit
-            wait = begin - submit
-            trace.jobs += [Job(start - wait, start, end, size) for start, end, size in run]
+        trace.jobs += _runs(steps, waits.get(name, ()), _GAP * result.every)
     first = min((job.submit for job in trace.jobs), default=ends)
     read = [day for day in days_of(starts, ends) if day not in result.missing_days]
     trace.until = start_of(read[-1]) + DAY if read else starts
     lost = sum(first <= start_of(day) < trace.until for day in result.missing_days)
     trace.notes["days have no file of the ledger, and count as without work"] = lost
     trace.notes["jobs held accelerators without use, and count with these"] = len(held)
-    ran = {(namespace, job) for _, namespace, job in changes}
-    trace.notes["jobs waited and never ran: no curve has them"] = len(waits.keys() - ran)
+    never = waits.keys() - {name for _, name in changes}
+    trace.notes["jobs waited and never ran: no curve has them"] = len(never)
     trace.notes = +trace.notes
     return trace
 
 
-def _runs(steps: Mapping[int, int], gap: float) -> Iterator[list[tuple[int, int, int]]]:
-    """Yield the runs of a job, which a longer gap parts.
-
-    A run is a list of start, end and accelerators: one for each number that it had.
-    """
-    run: list[tuple[int, int, int]] = []
-    level = 0
-    for time, until in pairwise(sorted(time for time, change in steps.items() if change)):
-        level += steps[time]
-        if level:
-            if run and time - run[-1][1] > gap:
-                yield run
-                run = []
-            run.append((time, until, level))
-    if run:
-        yield run
+def _runs(steps: Mapping[int, int], waits: Sequence[tuple[int, int]], gap: float) -> Iterator[Job]:
+    """Yield a job's runs, one for each number of accelerators; a longer gap is waited for anew."""
+    level = last = wait = 0
+    for start, end in pairwise(sorted(time for time, change in steps.items() if change)):
+        level += steps[start]
+        if not level:
+            continue
+        if start - last > gap:
+            submit = start
+            for low, high in sorted(waits, reverse=True):
+                submit = low if low < submit <= high + gap else submit
+            wait = start - submit
+        yield Job(start - wait, start, end, level)
+        last = end

@@ -64,7 +64,6 @@ def baseline(
     notes = [f"{note}: {count:,}" for note, count in trace.notes.items()]
     if trace.samples or all(job.submit == job.start for job in trace.jobs):
         notes.append("submissions are not in the trace: work that could not run is in no curve")
-    choice = choose(replay, lines) if replay.weeks >= FEWEST_WEEKS else None
     answer = Baseline(
         no_answer=f"the trace has {replay.weeks} whole weeks; add others, {FEWEST_WEEKS} at least",
         begins=datetime.fromtimestamp(replay.begin, UTC),
@@ -72,10 +71,10 @@ def baseline(
         jobs=0 if trace.samples else len(trace.jobs),
         prices=words,
         notes=notes,
-        choice=choice,
     )
-    if choice is None:
+    if replay.weeks < FEWEST_WEEKS:
         return answer
+    choice = choose(replay, lines)
     shares: dict[PurchaseOption, int] = {"capacity-block": choice.nodes, **choice.burst_nodes}
     asked = replace(question, coupled=coupled)
     refused, fragment, file = pools_for(asked, [share for share in shares.items() if share[1]])
@@ -83,6 +82,7 @@ def baseline(
     return replace(
         answer,
         no_answer="" if choice.low else f"the interval is 0 to {choice.high} nodes; buy none",
+        choice=choice,
         curves={"wanted": _figures(replay.wanted), "served": _figures(replay.served)},
         notes=[*notes, *(f"no pools: {reason.code}: {reason.text}" for reason in refused)],
         advise=f"ultrascale advise --workload {question.workload} --type {name} --nodes "
@@ -111,13 +111,11 @@ def _lines(
 ) -> tuple[Lines, Sequence[str]]:
     """Return the lines of the screening curve, and the prices behind them in words."""
     (name,), region = question.instance_types, question.region
-    block, on_demand, spot = (
-        prices.find(region, f"ec2{service}", name) for service in ("-capacity-block", "", "-spot")
-    )
-    if question.tolerance == "none":
-        spot = None
+    block = None if block_usd else prices.find(region, "ec2-capacity-block", name)
+    on_demand = prices.find(region, "ec2", name)
+    spot = None if question.tolerance == "none" else prices.find(region, "ec2-spot", name)
     days = sold_days("capacity-block", question.days or 0)
-    usd = block_usd or (block and block.price)
+    usd = block.price if block else block_usd
     if usd is None or on_demand is None or days is None:
         asked = {
             "--block-price: missing; say the price that `ultrascale capacity` shows": usd,
@@ -134,8 +132,7 @@ def _lines(
     }
     if spot is not None:
         lines["spot"] = (0, spot.price * (1 + spot_loss))
-    known = [price for price in (None if block_usd else block, on_demand, spot) if price]
-    words = [
-        f"{price.service}: {price.price:g} of {price.valid_on}, {price.source}" for price in known
-    ]
-    return lines, [*([f"block: {usd:g} of --block-price"] if block_usd else []), *words]
+    words = [f"block: {block_usd:g} of --block-price"] if block_usd else []
+    known = [price for price in (block, on_demand, spot) if price]
+    words += [f"{item.service}: {item.price:g} of {item.valid_on}, {item.source}" for item in known]
+    return lines, words

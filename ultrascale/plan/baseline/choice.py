@@ -4,7 +4,6 @@ import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from operator import mul
 
 from ultrascale.catalog.matrix import PurchaseOption
 from ultrascale.catalog.purchasing import COUPLED_SPOT_NODES
@@ -19,7 +18,6 @@ _RESAMPLES = 1000
 _TAIL = 50  # Resamples beyond each end of an interval of 90 %
 _EVENTS = 30_000_000  # Events of all replays together: about ten seconds
 _REPLAYS = (8, 500)  # Fewest and most of them
-_JOBS = 1 << 24  # More than the jobs of any trace
 
 # Start and end in seconds since the begin of the window, and hundredths of accelerators.
 Interval = tuple[int, int, int]
@@ -100,12 +98,9 @@ class Replay:
         self.jobs = () if trace.samples else wanted  # From the submission on
         self._sizes = [size for *_, size in self.jobs]
         self.gang = -(-max(self._sizes, default=1) // self._per_node)  # Nodes of the largest job
-        # At one time ends come before starts: a node that becomes free is used.
-        keys = [(start * 2 + 1) * _JOBS + at for at, (start, _, _) in enumerate(self.jobs)]
-        keys += [end * 2 * _JOBS + at for at, (_, end, _) in enumerate(self.jobs)]
-        keys.sort()
-        # Jobs in the order of their starts and ends; ends are negative.
-        self._events = [key % _JOBS if key // _JOBS & 1 else ~(key % _JOBS) for key in keys]
+        # Ends of all jobs, then their starts: at one time a node that becomes free is used.
+        times = [end for _, end, _ in self.jobs] + [start for start, _, _ in self.jobs]
+        self._events = sorted(range(len(times)), key=times.__getitem__)
 
     def _by_hour(self, intervals: Iterable[Interval]) -> Sequence[float]:
         """Return the mean nodes of each hour of the window."""
@@ -130,17 +125,17 @@ class Replay:
             return {"spot" if spot else "on-demand": over}
         large = COUPLED_SPOT_NODES * self._per_node if spot else 0
         bursts: dict[PurchaseOption, list[Interval]] = {"on-demand": [], "spot": []}
-        jobs, room, inside = self.jobs, nodes * self._per_node, bytearray(len(self.jobs))
-        sizes = self._sizes
-        for job in self._events:
+        room, inside, sizes = nodes * self._per_node, bytearray(len(self.jobs)), self._sizes
+        for event in self._events:
+            job = event - len(sizes)
             if job < 0:
                 if inside[job]:
-                    room += sizes[~job]
+                    room += sizes[job]
             elif sizes[job] <= room:
                 room -= sizes[job]
-                inside[~job] = 1
+                inside[job] = 1
             else:
-                bursts["on-demand" if sizes[job] > large else "spot"].append(jobs[job])
+                bursts["on-demand" if sizes[job] > large else "spot"].append(self.jobs[job])
         return {option: self._by_hour(parts) for option, parts in bursts.items() if parts}
 
     def weekly(self, nodes: int, lines: Lines) -> Sequence[float]:
@@ -196,12 +191,10 @@ def choose(replay: Replay, lines: Lines) -> Choice:
     )
 
 
-def least(weekly: Weekly, weeks: Iterable[int]) -> int:
+def least(weekly: Weekly, weeks: Sequence[int]) -> int:
     """Return the number of nodes that costs least in ``weeks``; of equal ones the smallest."""
-    counts = [0] * len(weekly[0])
-    for week in weeks:
-        counts[week] += 1
-    return min(weekly, key=lambda nodes: (round(sum(map(mul, weekly[nodes], counts)), 2), nodes))
+    costs = {nodes: round(sum(map(usd.__getitem__, weeks)), 2) for nodes, usd in weekly.items()}
+    return min(costs, key=lambda nodes: (costs[nodes], nodes))
 
 
 def _replays(replay: Replay, lines: Lines) -> Weekly:
@@ -223,8 +216,7 @@ def _replays(replay: Replay, lines: Lines) -> Weekly:
     while True:
         tried, best = sorted(weekly), least(weekly, range(replay.weeks))
         at = tried.index(best)
-        gaps = [other for other in tried[max(0, at - 1) : at + 2] if abs(other - best) > 1]
-        if not gaps:
+        middles = {(best + other) // 2 for other in tried[max(0, at - 1) : at + 2]} - {*tried}
+        if not middles:
             return weekly
-        for other in gaps:
-            weekly[(best + other) // 2] = replay.weekly((best + other) // 2, lines)
+        weekly |= {nodes: replay.weekly(nodes, lines) for nodes in middles}

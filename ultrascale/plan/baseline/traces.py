@@ -14,13 +14,13 @@ from typing import NamedTuple, TextIO, cast
 
 from ultrascale.catalog.tables import read_table
 from ultrascale.documents import objects, parse_json, sequence, text
-from ultrascale.errors import ConfigError, Diagnostic, Span
+from ultrascale.errors import ConfigError
 
 HUNDREDTHS = 100  # Units of an accelerator: shares of one add up without rounding
 MOST_OF_A_NODE = 16  # Accelerators of the largest instance: more beside the nodes are a percentage
 _MOST_MISTAKES = 20
 _MISSING = frozenset({"", "None", "Unknown", "NaT", "nan"})
-_SECONDS = (946_684_800, 100_000_000_000)  # The year 2000; milliseconds are larger than the second
+_YEAR_2000, _MOST_SECONDS = 946_684_800, 100_000_000_000  # Milliseconds are larger
 _NO_ACCELERATORS = (
     "rows have no accelerators, as Slurm's without gres/gpu in AccountingStorageTRES, or are steps"
 )
@@ -53,16 +53,6 @@ class Trace:
     places: dict[int, int] = field(default_factory=dict[int, int])  # By hash of job and start
     first: int = 0  # Place of the first run of a file
 
-    def add(self, run: Job, name: int) -> None:
-        """Add a run once, with its end if one of its files has that."""
-        place = self.places.setdefault(name, len(self.jobs))
-        if place >= self.first:
-            self.jobs.append(run)
-            return
-        self.notes["runs of two files, as exports of two months have them, count once"] += 1
-        if self.jobs[place].end is None:
-            self.jobs[place] = run
-
 
 @cache
 def formats() -> Mapping[str, Format]:
@@ -88,24 +78,20 @@ def read_traces(
     if running := sum(job.end is None for job in trace.jobs):
         trace.notes["runs have no end, and count as running until the trace's end"] = running
     if trace.samples and trace.jobs:
-        mistakes.append(_mistake(files[0], 1, "a curve beside jobs; give either"))
+        mistakes.append(f"{files[0]}: a curve beside jobs; give either")
     # Files of several teams add up; a sample holds until the next one of its file.
     for ((file, time), size), ((same, after), _) in pairwise(sorted(trace.samples.items())):
         if file == same:
             trace.jobs.append(Job(time, time, after, size))
     if not trace.jobs and not mistakes:
         rows = "".join(f"; {note}: {count:,}" for note, count in trace.notes.items())
-        mistakes.append(
-            _mistake(
-                files[0], 1, f"no job with accelerators ever ran, and no curve has two times{rows}"
-            )
-        )
+        mistakes.append(f"no job with accelerators ever ran, and no curve has two times{rows}")
     if mistakes:
         raise ConfigError(mistakes)
     return trace
 
 
-def _read(trace: Trace, file: Path, named: str | None, zone: tzinfo | None) -> Iterator[Diagnostic]:
+def _read(trace: Trace, file: Path, named: str | None, zone: tzinfo | None) -> Iterator[str]:
     """Add a file's rows to the trace, and yield the mistakes."""
     line, trace.first = 1, len(trace.jobs)
     try:
@@ -113,13 +99,9 @@ def _read(trace: Trace, file: Path, named: str | None, zone: tzinfo | None) -> I
             try:
                 _add(trace, file, form, row, zone)
             except ValueError as error:
-                yield _mistake(file, line, str(error))
+                yield f"{file}:{line}:1: {error}"
     except (OSError, EOFError, ValueError, csv.Error) as error:
-        yield _mistake(file, line, f"it cannot be read: {error}")
-
-
-def _mistake(file: Path, line: int, message: str) -> Diagnostic:
-    return Diagnostic(message=message, file=str(file), span=Span(line=line, column=1))
+        yield f"{file}:{line}:1: it cannot be read: {error}"
 
 
 def _rows(file: Path, named: str | None) -> Iterator[tuple[int, Format, Sequence[str]]]:
@@ -128,18 +110,18 @@ def _rows(file: Path, named: str | None) -> Iterator[tuple[int, Format, Sequence
     # Names may have any bytes; spreadsheets begin a file with a byte order mark.
     opening = opened(file, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
     with cast("TextIO", opening) as stream:
-        header = first = stream.readline()
+        first = stream.readline()
         if first.lstrip()[:1] in ("[", "{"):
             yield from _philly_rows(first + stream.read())
             return
         # Alibaba publishes its headers beside the tables.
-        if (aside := file.with_suffix(".header")).is_file():
-            header = aside.read_text(encoding="utf-8")
+        aside = file.with_suffix(".header")
+        header = aside.read_text(encoding="utf-8") if aside.is_file() else first
         mark = "|" if "|" in header else ","
         columns = header.strip().split(mark)
         form = _format(columns, named)
         places = [columns.index(form[key]) if form[key] else -1 for key in _COLUMNS]
-        again = [first] if header is not first else []
+        again = [] if header is first else [first]
         # Slurm quotes nothing.
         quoting = csv.QUOTE_NONE if mark == "|" else csv.QUOTE_MINIMAL
         rows = csv.reader(chain(again, stream), delimiter=mark, quoting=quoting)
@@ -202,7 +184,14 @@ def _add(trace: Trace, file: Path, form: Format, row: Sequence[str], zone: tzinf
             trace.samples[str(file), begins] += size
             return
         asked = begins if submit in _MISSING else _seconds(form, "submit", submit, zone)
-        trace.add(Job(min(asked, begins), begins, ends, size), hash((job, start)))
+        run = Job(min(asked, begins), begins, ends, size)
+        place = trace.places.setdefault(hash((job, start)), len(trace.jobs))
+        if place >= trace.first:
+            trace.jobs.append(run)
+            return
+        trace.notes["runs of two files, as exports of two months have them, count once"] += 1
+        if trace.jobs[place].end is None:
+            trace.jobs[place] = run
 
 
 def _size(form: Format, accelerators: str, nodes: str, times: str) -> int:
@@ -211,29 +200,26 @@ def _size(form: Format, accelerators: str, nodes: str, times: str) -> int:
         accelerators = str(asked.get("", sum(asked.values())))
     try:
         value = float(accelerators or 0) * float(times or 1) * float(form["unit"] or 1)
-        most = min(MOST_OF_A_NODE * float(nodes or "inf"), 1e9)
+        if 0 <= value <= min(MOST_OF_A_NODE * float(nodes or "inf"), 1e9):
+            return round(value * HUNDREDTHS)
     except ValueError:
-        value, most = -1, 0
-    if not 0 <= value <= most:
-        few = f"a node has {MOST_OF_A_NODE} at most, and percent are divided by 100"
-        count = f"no number of accelerators on {nodes or 'any number of'} nodes"
-        raise ValueError(f"{form['accelerators']}: {count}, got {accelerators!r}; {few}")
-    return round(value * HUNDREDTHS)
+        pass
+    count = f"no number of accelerators on {nodes or 'any number of'} nodes, got {accelerators!r}"
+    few = f"a node has {MOST_OF_A_NODE} at most, and percent are divided by 100"
+    raise ValueError(f"{form['accelerators']}: {count}; {few}")
 
 
 def _seconds(form: Format, key: str, text: str, zone: tzinfo | None) -> int:
-    if text.replace(".", "", 1).isdecimal():
-        value, (least, most) = float(text), _SECONDS
-        if (0 if form["relative"] else least) <= value < most:
-            return int(value)
-        wrong = "no seconds since 1970", "divide milliseconds by 1000"
-    else:
-        try:
-            time = datetime.fromisoformat(text)
-        except ValueError:
-            wrong = "no time", "write it as 2026-01-05T08:00Z"
+    try:
+        if text.replace(".", "", 1).isdecimal():
+            reason, fix = "no seconds since 1970", "divide milliseconds by 1000"
+            if (0 if form["relative"] else _YEAR_2000) <= float(text) < _MOST_SECONDS:
+                return int(float(text))
         else:
+            time = datetime.fromisoformat(text)
+            reason, fix = "a time without an offset", "say --timezone, such as UTC"
             if time.tzinfo or zone:
                 return int((time if time.tzinfo else time.replace(tzinfo=zone)).timestamp())
-            wrong = "a time without an offset", "say --timezone, such as UTC"
-    raise ValueError(f"{form[key]}: {wrong[0]}, got {text!r}; {wrong[1]}")
+    except ValueError:
+        reason, fix = "no time", "write it as 2026-01-05T08:00Z"
+    raise ValueError(f"{form[key]}: {reason}, got {text!r}; {fix}")
