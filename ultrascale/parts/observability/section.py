@@ -43,7 +43,8 @@ class Ledger(config.Section):
 class IdleJobs(config.Section):
     """Jobs whose GPUs all stay idle."""
 
-    below_percent: Annotated[float, Field(gt=0, le=100)] = 1
+    # Above, jobs that work would be ended.
+    below_percent: Annotated[float, Field(gt=0, le=50)] = 1
     """Share of time in which a GPU runs a kernel, below which it is idle, in percent."""
 
     # A measurement of a large fleet is five minutes long.
