@@ -204,11 +204,11 @@ def split(
     known = known or {}
     gaps, nodes, reserved = _sorted(rows, start, end)
     for name in {**known, **reserved}:
-        own = reserved.get(name, [])
-        yield from _gap_shares(own or [{**known[name], "from": start, "to": end}], gaps)
+        changes = reserved.get(name, [])
+        yield from _gap_shares(changes or [{**known[name], "from": start, "to": end}], gaps)
         paid = [
             (low, high, row)
-            for row in own
+            for row in changes
             for low, high in _without(*_clipped(row, start, end), gaps)
         ]
         yield from _reservation_shares(paid, nodes.pop(name, []))

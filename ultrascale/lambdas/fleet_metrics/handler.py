@@ -136,7 +136,7 @@ def measure_gpus(
         if idle is not None:
             idle.add_answer(
                 pod["spec"]["nodeName"],
-                ((own.namespace, own.pod, own.value) for own in samples if own.measure == _USE),
+                ((one.namespace, one.pod, one.value) for one in samples if one.measure == _USE),
             )
         for sample in samples:
             keys: list[Key] = [(NODE_TYPE, place.node_type)]

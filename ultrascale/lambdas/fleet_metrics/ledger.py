@@ -52,12 +52,12 @@ def reserved(settings: LedgerSettings, now: int) -> Iterator[tuple[str, _Value]]
         ClientError: AWS refused.
     """
     # Several pools may name one reservation: the first one counts.
-    named = {own.id or own.pool: own for own in reversed(settings.reserved)}
-    plans = [own for own in named.values() if own.purchase == "training-plan"]
-    if others := [own for own in reversed(named.values()) if own not in plans]:
+    named = {stated.id or stated.pool: stated for stated in reversed(settings.reserved)}
+    plans = [stated for stated in named.values() if stated.purchase == "training-plan"]
+    if others := [stated for stated in reversed(named.values()) if stated not in plans]:
         yield from _capacity_reservations(boto3.client("ec2"), others)
-    for own in plans:
-        yield own.id, _training_plan(boto3.client("sagemaker"), own, now)
+    for stated in plans:
+        yield stated.id, _training_plan(boto3.client("sagemaker"), stated, now)
 
 
 def _capacity_reservations(
@@ -68,19 +68,19 @@ def _capacity_reservations(
         for match in page["CapacityReservations"]:
             # Pools of several zones may have the same tags.
             zone = match.get("AvailabilityZone")
-            owners = [own for own in pools if _is_of(ec2, match, own)]
-            for own in sorted(owners, key=lambda own: zone not in own.zones)[:1]:
-                matches.append((own, match))
+            owners = [stated for stated in pools if _is_of(ec2, match, stated)]
+            for stated in sorted(owners, key=lambda stated: zone not in stated.zones)[:1]:
+                matches.append((stated, match))
     fees: Mapping[str, list[Fee]] = {}
-    if any(own.lead is not None for own, _ in matches):
+    if any(stated.lead is not None for stated, _ in matches):
         fees = _extension_fees(ec2)
     values: dict[str, _Value] = {}
-    for own, match in matches:
+    for stated, match in matches:
         # A launch template's nodes do not say which of a group's reservations they have.
-        name = own.id if _is_group(own) else match["CapacityReservationId"]
+        name = stated.id if _is_group(stated) else match["CapacityReservationId"]
         before = values.get(name, {"bought": 0, "available": 0})
         values[name] = _value(
-            own,
+            stated,
             match["InstanceType"],
             (match.get("StartDate"), match.get("EndDate")),
             reservation=name,
@@ -92,15 +92,15 @@ def _capacity_reservations(
     yield from values.items()
 
 
-def _is_group(own: Reserved) -> bool:
-    return ":resource-groups:" in own.id
+def _is_group(stated: Reserved) -> bool:
+    return ":resource-groups:" in stated.id
 
 
-def _is_of(ec2: "EC2Client", match: "CapacityReservationTypeDef", own: Reserved) -> bool:
+def _is_of(ec2: "EC2Client", match: "CapacityReservationTypeDef", stated: Reserved) -> bool:
     name = match["CapacityReservationId"]
-    if match["InstanceType"] not in own.types:
+    if match["InstanceType"] not in stated.types:
         return False
-    if _is_group(own):
+    if _is_group(stated):
         if match["State"] != _ACTIVE:
             return False
         # EC2 knows the groups of a reservation, and has an endpoint in a closed network.
@@ -108,16 +108,16 @@ def _is_of(ec2: "EC2Client", match: "CapacityReservationTypeDef", own: Reserved)
             CapacityReservationId=name
         )
         groups = (group for page in pages for group in page["CapacityReservationGroups"])
-        return any(group.get("GroupArn") == own.id for group in groups)
-    if own.id:
-        return name == own.id
+        return any(group.get("GroupArn") == stated.id for group in groups)
+    if stated.id:
+        return name == stated.id
     tags = {tag["Key"]: tag["Value"] for tag in match.get("Tags", ())}
     is_block = match.get("ReservationType") == "capacity-block"
-    return own.tags.items() <= tags.items() and is_block == (own.lead is not None)
+    return stated.tags.items() <= tags.items() and is_block == (stated.lead is not None)
 
 
 def _value(
-    own: Reserved,
+    stated: Reserved,
     type: str,
     times: tuple[datetime | None, datetime | None],
     *,
@@ -126,17 +126,18 @@ def _value(
 ) -> _Value:
     start, end = times
     window = None
-    if own.lead is not None and start is not None and end is not None:
+    is_paid = state.lower() not in _UNPAID
+    if is_paid and stated.lead is not None and start is not None and end is not None:
         window = [int(start.timestamp()), int(end.timestamp())]
     return {
         "kind": "reservation",
-        "pool": own.pool,
+        "pool": stated.pool,
         "type": type,
-        "purchase": own.purchase,
-        "accelerators": own.types[type],
+        "purchase": stated.purchase,
+        "accelerators": stated.types[type],
         "state": state,
-        "window": window if state.lower() not in _UNPAID else None,
-        "usable": None if window is None else window[1] - (own.lead or 0),
+        "window": window,
+        "usable": None if window is None else window[1] - (stated.lead or 0),
         **rest,
     }
 
@@ -153,17 +154,17 @@ def _extension_fees(ec2: "EC2Client") -> Mapping[str, list[Fee]]:
                     extension["CapacityBlockExtensionEndDate"],
                 )
                 fees[extension["CapacityReservationId"]].append(fee)
-    return {name: sorted(own, key=itemgetter("until")) for name, own in fees.items()}
+    return {name: sorted(paid, key=itemgetter("until")) for name, paid in fees.items()}
 
 
 def _fee(usd: str, start: datetime, end: datetime) -> Fee:
     return {"usd": usd, "since": int(start.timestamp()), "until": int(end.timestamp())}
 
 
-def _training_plan(sagemaker: "SageMakerClient", own: Reserved, now: int) -> _Value:
-    answer = sagemaker.describe_training_plan(TrainingPlanName=own.id.rpartition("/")[2])
+def _training_plan(sagemaker: "SageMakerClient", stated: Reserved, now: int) -> _Value:
+    answer = sagemaker.describe_training_plan(TrainingPlanName=stated.id.rpartition("/")[2])
     pages = sagemaker.get_paginator("describe_training_plan_extension_history").paginate(
-        TrainingPlanArn=own.id
+        TrainingPlanArn=stated.id
     )
     extensions = [
         _fee(extension["UpfrontFee"], extension["StartDate"], extension["EndDate"])
@@ -181,10 +182,10 @@ def _training_plan(sagemaker: "SageMakerClient", own: Reserved, now: int) -> _Va
     # Nothing is bought between the parts of a plan.
     has_gap = start <= now < end and not any(fee["since"] <= now < fee["until"] for fee in fees)
     return _value(
-        own,
-        next(iter(own.types)),
+        stated,
+        next(iter(stated.types)),
         times,
-        reservation=own.id,
+        reservation=stated.id,
         bought=0 if has_gap else answer["TotalInstanceCount"],
         available=answer["AvailableInstanceCount"],
         state=answer["Status"],
@@ -197,9 +198,9 @@ def _parts_of(
 ) -> Iterator[tuple[int, int]]:
     """Yield the times in which a plan has capacity: all of it where SageMaker tells no parts."""
     times = [
-        (int(own["StartTime"].timestamp()), int(own["EndTime"].timestamp()))
-        for own in summaries
-        if "StartTime" in own and "EndTime" in own
+        (int(summary["StartTime"].timestamp()), int(summary["EndTime"].timestamp()))
+        for summary in summaries
+        if "StartTime" in summary and "EndTime" in summary
     ]
     for low, high in joined(times or [(start, end)]):
         if low < min(high, end):
@@ -253,9 +254,9 @@ def record(paid: Paid, cluster: str, function: str, *, now: int) -> State | None
 def forecasts(paid: Paid, state: State) -> Iterator[tuple[str, Forecast]]:
     """Yield the forecast of each pool with reservations whose use is known for long enough."""
     for pool, bought in bought_ahead(state.rows("reservation"), state.at).items():
-        found = forecast(state.use.get(pool, ()), bought, paid.wanted(pool))
-        if found is not None:
-            yield pool, found
+        outlook = forecast(state.use.get(pool, ()), bought, paid.wanted(pool))
+        if outlook is not None:
+            yield pool, outlook
 
 
 def idle_spend(paid: Paid, state: State, rates: Mapping[str, float]) -> Iterator[tuple[str, float]]:

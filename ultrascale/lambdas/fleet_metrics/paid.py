@@ -127,7 +127,7 @@ class Paid:
 
     def wanted(self, pool: str) -> float:
         """Return the accelerators that jobs want which wait and could use a pool."""
-        return sum(max(own) for job, own in self._waiting.items() if pool in self._usable[job])
+        return sum(max(n) for job, n in self._waiting.items() if pool in self._usable[job])
 
     def used(self) -> Mapping[str, float]:
         """Return the accelerators in use on the nodes of each reservation."""
@@ -151,9 +151,14 @@ class Paid:
             row = {"kind": "node", "node": name, **node._asdict(), "parts": parts}
             del row["failed"], row["reasons"]
             yield name, json.dumps(row, separators=(",", ":"))
-        for (namespace, job), own in self._waiting.items():
+        for (namespace, job), amounts in self._waiting.items():
             pools = sorted(self._usable[namespace, job])
-            row = {"kind": "waiting", "namespace": namespace, "job": job, "n": _number(max(own))}
+            row = {
+                "kind": "waiting",
+                "namespace": namespace,
+                "job": job,
+                "n": _number(max(amounts)),
+            }
             text = json.dumps({**row, "pools": pools}, separators=(",", ":"))
             yield f"waiting/{namespace}/{job}", text
 

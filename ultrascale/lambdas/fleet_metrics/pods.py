@@ -273,30 +273,33 @@ class ServicePods:
     def among(self, pods: "Iterable[Object]") -> "Iterator[Object]":
         """Yield ``pods`` unchanged, and collect the pods of services among them."""
         for pod in pods:
-            if (own := self._service_pod(pod)) is not None:
-                self.pods.append(own)
+            if (answers := self._service_pod(pod)) is not None:
+                self.pods.append(answers)
             yield pod
 
     def _service_pod(self, pod: "Object") -> ServicePod | None:
-        metadata, status, own = pod["metadata"], pod.get("status", {}), self.services
+        metadata, status, services = pod["metadata"], pod.get("status", {}), self.services
         labels, namespace = metadata.get("labels", {}), metadata.get("namespace", "")
         job = labels.get(self._job_label)
-        if job is None or labels.get(own.server_label) != own.server:
+        if job is None or labels.get(services.server_label) != services.server:
             return None
-        if namespace not in own.namespaces or labels.get(own.leader_label, "0") != "0":
+        leads = labels.get(services.leader_label, "0") == "0"
+        if namespace not in services.namespaces or not leads:
             return None
         ports = [
             port["containerPort"]
             for container in pod["spec"]["containers"]
             for port in container.get("ports", ())
-            if port.get("name") == own.port
+            if port.get("name") == services.port
         ]
         if not ports or status.get("phase") in _OVER:
             return None
         ready = conditions_of(status).get("Ready") == "True"
         ready = ready and "deletionTimestamp" not in metadata
-        path = f"/api/v1/namespaces/{namespace}/pods/{metadata['name']}:{ports[0]}/proxy{own.path}"
-        return ServicePod(f"{namespace}/{job}", metadata["uid"], path if ready else None)
+        path = f"/api/v1/namespaces/{namespace}/pods/{metadata['name']}:{ports[0]}/proxy"
+        return ServicePod(
+            f"{namespace}/{job}", metadata["uid"], path + services.path if ready else None
+        )
 
 
 def measure_services(
