@@ -48,17 +48,14 @@ def paid_times(row: ReservationRow) -> Sequence[tuple[int, float]]:
     return [(start, min(end, usable)) for start, end in (parts if is_plan else [window])]
 
 
-def bought_ahead(
-    rows: Iterable[ReservationRow], now: int, until: float = math.inf
-) -> Mapping[str, Mapping[int, int]]:
-    """Return the accelerators of each pool that are bought by hour; a week of those without end."""
-    bought: dict[str, Counter[int]] = defaultdict(Counter)
-    for row in rows:
-        for start, end in paid_times(row):
-            last = min(end, until)
-            last = now + _OPEN_SECONDS if math.isinf(last) else int(last)
-            for hour in range(-(-max(now, start) // HOUR), last // HOUR):
-                bought[row["pool"]][hour] += row["bought"] * row["accelerators"]
+def bought_ahead(row: ReservationRow, now: int, until: float = math.inf) -> Counter[int]:
+    """Return a reservation's accelerators by hour up to ``until``; a week if none ends."""
+    bought: Counter[int] = Counter()
+    for start, end in paid_times(row):
+        last = min(end, until)
+        last = now + _OPEN_SECONDS if math.isinf(last) else int(last)
+        for hour in range(-(-max(now, start) // HOUR), last // HOUR):
+            bought[hour] = row["bought"] * row["accelerators"]
     return bought
 
 

@@ -1,5 +1,6 @@
 """Reserved hours that will go unused, their cost, and the ways out, which are a table."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -55,24 +56,20 @@ def look_ahead(ledger: Ledger, file: str, now: int, days: int) -> Iterator[Outlo
     rows: list[ReservationRow] = sorted(state.rows("reservation"), key=itemgetter("pool"))
     for pool, group in groupby(rows, key=itemgetter("pool")):
         reserved = [
-            (
-                row,
-                sum(bought_ahead([row], now, until).get(pool, {}).values()),
-                _usd(row, past, now, until),
-            )
-            for row in group
+            (row, bought_ahead(row, now, until), _usd(row, past, now, until)) for row in group
         ]
         reserved = [one for one in reserved if one[1] or _option(one[0]) == "future-dated"]
         if not reserved:
             continue
-        bought = bought_ahead((row for row, _, _ in reserved), now, until).get(pool, {})
+        bought = sum((hours for _, hours, _ in reserved), Counter[int]())
         waiting = sum(job["n"] for job in state.rows("waiting") if pool in job["pools"])
         result = forecast(state.use.get(pool, ()), bought, waiting)
         size, type = reserved[0][0]["accelerators"], reserved[0][0]["type"]
         unused = [] if result is None else [hours / size for hours in result[1:4]]
-        costs = [hours / size * usd for _, hours, usd in reserved if usd is not None and hours]
-        is_priced = costs and len(costs) == sum(hours > 0 for _, hours, _ in reserved)
-        cost, node_hours = sum(costs) if is_priced else None, sum(bought.values()) / size
+        prices = [(hours.total() / size, usd) for _, hours, usd in reserved if hours]
+        costs = [hours * usd for hours, usd in prices if usd is not None]
+        cost = sum(costs) if costs and len(costs) == len(prices) else None
+        node_hours = bought.total() / size
         values = {**named, "waiting": f"{waiting:g}", **_burst(type, past)}
         spare = 0 if result is None else int(result.spare / size)
         texts: list[Mapping[str, str]] = []
@@ -103,9 +100,8 @@ def _usd(row: ReservationRow, past: Showback, now: int, until: int) -> float | N
         return price and price.price
     for bought in past.bought:
         if bought.key.reservation == row["reservation"]:
-            left = [
-                window for window in bought.windows if now < window.ends and window.starts < until
-            ]
+            ahead = (window for window in bought.windows if window.starts < until)
+            left = [window for window in ahead if now < window.ends]
             hours = sum(min(window.ends, until) - max(window.starts, now) for window in left) / HOUR
             cents = sum(window.accrued(until) - window.accrued(now) for window in left)
             if left and all(window.cents is not None for window in left):

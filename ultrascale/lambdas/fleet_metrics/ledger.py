@@ -6,7 +6,7 @@ follow from it, so that whoever reads it next writes those that are missing, wit
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -253,7 +253,10 @@ def record(paid: Paid, cluster: str, function: str, *, now: int) -> State | None
 
 def forecasts(paid: Paid, state: State) -> Iterator[tuple[str, Forecast]]:
     """Yield the forecast of each pool with reservations whose use is known for long enough."""
-    for pool, bought in bought_ahead(state.rows("reservation"), state.at).items():
+    pools: dict[str, Counter[int]] = {}
+    for row in state.rows("reservation"):
+        pools.setdefault(row["pool"], Counter()).update(bought_ahead(row, state.at))
+    for pool, bought in pools.items():
         outlook = forecast(state.use.get(pool, ()), bought, paid.wanted(pool))
         if outlook is not None:
             yield pool, outlook
