@@ -194,15 +194,11 @@ CONTROL_PLANE_REGION = "us-east-1"
 """Region whose EKS prices are known."""
 
 
-def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]:
-    """Return the known prices of ``instance_types``.
-
-    Args:
-        region: AWS Region.
-        instance_types: EC2 names.
-    """
-    prices = ((name, catalog_prices().find(region, _EC2, name)) for name in instance_types)
-    return {name: price.price for name, price in prices if price is not None}
+def on_demand(region: str, instance_types: Iterable[str]) -> float | None:
+    """Return the price of the dearest of ``instance_types``; None unless all have a price."""
+    prices = [catalog_prices().find(region, _EC2, name) for name in instance_types]
+    known = [price.price for price in prices if price is not None]
+    return max(known, default=None) if len(known) == len(prices) else None
 
 
 def on_demand_near(region: str, instance_type: str) -> tuple[float, str] | None:

@@ -213,10 +213,8 @@ def hourly(nodes: int | None, instance_types: Sequence[str], region: str) -> flo
 
     Of several instance types the dearest counts.
     """
-    known = prices.on_demand(region, instance_types)
-    if nodes is None or not instance_types or set(known) != set(instance_types):
-        return None
-    return nodes * max(known.values())
+    price = prices.on_demand(region, instance_types)
+    return None if nodes is None or price is None else nodes * price
 
 
 def _stops(change: Change) -> bool:

@@ -67,10 +67,10 @@ def of_instance(region: str, instance_type: str) -> Price:
         region: Its Region.
         instance_type: EC2's name of its type.
     """
-    usd = prices.on_demand(region, [instance_type]).get(instance_type)
+    usd = prices.on_demand(region, [instance_type])
     if usd is not None:
         return f"${usd:,.3f} per hour On-Demand", usd
-    elsewhere = prices.on_demand(prices.REGION, [instance_type]).get(instance_type)
+    elsewhere = prices.on_demand(prices.REGION, [instance_type])
     if elsewhere is None:
         return UNKNOWN
     return f"${elsewhere:,.3f} per hour On-Demand in {prices.REGION}, here unknown", 0

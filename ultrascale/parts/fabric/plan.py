@@ -255,8 +255,7 @@ def _without_program(pools: Sequence[PoolPlan]) -> list[str]:
 def _usd_per_hour(request: JobRequest, pools: Sequence[PoolPlan]) -> float | None:
     """Return the On-Demand price of the dearest node that the job may get."""
     types = {name for pool in pools for name in pool.instance_types}
-    known = prices.on_demand(request.cluster.region, types)
-    return max(known.values()) if types and types.issubset(known) else None
+    return prices.on_demand(request.cluster.region, types)
 
 
 def _seconds(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
