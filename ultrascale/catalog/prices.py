@@ -137,10 +137,6 @@ class PriceList:
         """Return the price of an item; None if it is unknown."""
         return self._prices.get((region, service, item))
 
-    def knows(self, region: str, service: str) -> bool:
-        """Return whether the list has a price of a service in a Region."""
-        return any(key[:2] == (region, service) for key in self._prices)
-
     def under(self, other: "PriceList") -> "PriceList":
         """Return the prices of both lists; a price of ``other`` takes precedence."""
         return PriceList((*self, *other))

@@ -158,13 +158,16 @@ def test_where_there_are_no_prices_none_is_taken_from_another_region() -> None:
     pools = [pool_document(purchase=by, zones=["sa-east-1a"]) for by in (ODCR, CAPACITY_BLOCK)]
     found, block = (needs(pool, **UNPRICED).money for pool in pools)
     own = of(found, "train").figures["on_demand_usd_per_hour"]
-    assert (own.value, own.formula) == (None, "no On-Demand prices of sa-east-1 are known")
+    assert (own.value, own.formula) == (
+        None,
+        "no On-Demand price of p5.48xlarge in sa-east-1 is known",
+    )
     assert found.figures["cluster_usd_per_hour"].value is None
     assert {"EKS cluster", "NAT gateways", "root volumes"} <= set(found.unpriced)
     assert found.oldest is None
     # No discount is made up either.
     assert block.figures["half_ratio"].value is None
-    assert block.half.endswith("is unknown: no On-Demand prices of sa-east-1 are known")
+    assert block.half.endswith("no On-Demand price of p5.48xlarge in sa-east-1 is known")
     assert any("no discount is assumed" in each for each in found.assumptions)
 
 

@@ -154,4 +154,4 @@ def test_what_nobody_stated_has_no_price_and_says_what_to_state() -> None:
     figure = unpriced.figures["usd_per_million_tokens_most"]
     assert unstated.value is figure.value is None
     assert unstated.formula == "tokens_per_second of the service is not stated"
-    assert figure.formula == "no On-Demand prices of us-west-2 are known"
+    assert figure.formula == "no On-Demand price of g6e.12xlarge in us-west-2 is known"

@@ -100,7 +100,8 @@ class Replay:
         self.gang = -(-max(self._sizes, default=1) // self._per_node)  # Nodes of the largest job
         # Ends of all jobs, then their starts: at one time a node that becomes free is used.
         times = [end for _, end, _ in self.jobs] + [start for start, _, _ in self.jobs]
-        self._events = sorted(range(len(times)), key=times.__getitem__)
+        order = sorted(range(len(times)), key=times.__getitem__)
+        self._events = [event - len(self.jobs) for event in order]  # Jobs; ends are negative
 
     def _by_hour(self, intervals: Iterable[Interval]) -> Sequence[float]:
         """Return the mean nodes of each hour of the window."""
@@ -126,8 +127,7 @@ class Replay:
         large = COUPLED_SPOT_NODES * self._per_node if spot else 0
         bursts: dict[PurchaseOption, list[Interval]] = {"on-demand": [], "spot": []}
         room, inside, sizes = nodes * self._per_node, bytearray(len(self.jobs)), self._sizes
-        for event in self._events:
-            job = event - len(sizes)
+        for job in self._events:
             if job < 0:
                 if inside[job]:
                     room += sizes[job]

@@ -173,18 +173,10 @@ def listed_prices(
     return Listed(service, (), missing)
 
 
-def on_demand_price(pool: PoolPlan, region: str, price_list: PriceList | None = None) -> PerNode:
-    """Return the On-Demand price of a node in EC2, the highest among its types.
-
-    Args:
-        pool: The pool.
-        region: AWS Region.
-        price_list: Prices; None takes the catalog's.
-    """
-    known = price_list or catalog_prices()
-    if not known.knows(region, "ec2"):
-        return PerNode(value=None, words=f"no On-Demand prices of {region} are known")
-    return listed_prices(pool.instance_types, "on-demand", "ec2", region, known).dearest(region)
+def on_demand_price(pool: PoolPlan, region: str, price_list: PriceList) -> PerNode:
+    """Return the On-Demand price of a node in EC2, the highest among its types."""
+    listed = listed_prices(pool.instance_types, "on-demand", "ec2", region, price_list)
+    return listed.dearest(region)
 
 
 def _per_node(price: Price, words: str) -> PerNode:
@@ -331,10 +323,8 @@ def price_as_bought(pool: PoolPlan, region: str, price_list: PriceList) -> PerNo
     if pool.purchase in PAID_BEFORE and (seller != "ec2" or not listed.prices):
         words = f"a {pool.purchase} is paid up front, at a price that only AWS's offer states"
         return PerNode(value=None, words=words)
-    if listed.service != "ec2":
-        return listed.dearest(region)
-    price = on_demand_price(pool, region, price_list)
-    if price.value is None or pool.purchase != "spot":
+    price = listed.dearest(region)
+    if not is_capped(pool, price):
         return price
     return replace(price, words=f"{price.words}, the most that Spot costs")
 
@@ -343,8 +333,8 @@ def unpriced_types(pool: PoolPlan, region: str, price_list: PriceList) -> tuple[
     """Return the instance types of ``pool`` without a price; none where AWS's offer states it."""
     if pool.purchase in PAID_BEFORE:
         return ()
-    service = pool.facts.seller
-    return tuple(name for name in pool.node_types if price_list.find(region, service, name) is None)
+    seller = pool.facts.seller
+    return listed_prices(pool.node_types, pool.purchase, seller, region, price_list).missing
 
 
 def is_capped(pool: PoolPlan, price: PerNode) -> bool:
