@@ -21,7 +21,6 @@ from ultrascale.plan.needs.tables import Row, daily_total, dollars_at
 
 _HOURS = 24
 _DAY = timedelta(days=1)
-_USD_PER_HOUR = "usd_per_hour"
 _ASSUMPTIONS = (
     "every pool has all of its nodes, for all of the time that it may have any",
     "a pool with a window costs from its start to its end, the drain included",
@@ -41,21 +40,17 @@ def plan_spend(
     purchases = {pool.pool: pool.purchase for pool in money.pools}
     baseline = _baseline(money.items)
     pool_of = {item.name: item.pool for item in money.items}
+    hourly = {pool.pool: pool.figures["usd_per_hour"].value for pool in pools}
     parts = [*baseline]
     parts += [
-        SpendPart(
-            name=pool.pool,
-            kind="pool",
-            purchase=purchases[pool.pool],
-            usd_per_day=value * _HOURS,
-        )
-        for pool in pools
-        if (value := pool.figures[_USD_PER_HOUR].value) is not None
+        SpendPart(name=name, kind="pool", purchase=purchases[name], usd_per_day=value * _HOURS)
+        for name, value in hourly.items()
+        if value is not None
     ]
     unpriced = [
         item.name for item in money.items if item.kind == "baseline" and item.unit_price is None
     ]
-    unpriced += [pool.pool for pool in pools if pool.figures[_USD_PER_HOUR].value is None]
+    unpriced += [name for name, value in hourly.items() if value is None]
     return SpendNeeds(
         parts=tuple(parts),
         baseline_usd_per_day=sum(
@@ -79,25 +74,30 @@ def _steps(
     parts: Sequence[SpendPart],
     calendar: Sequence[WindowNeeds],
     pool_of: Mapping[str, str | None],
-) -> Iterator[SpendStep]:
-    """Yield the steps; a window that changes no cost prolongs the step before it."""
-    by_pool = {window.pool: window for window in calendar}
+) -> Sequence[SpendStep]:
+    """Return the steps; a window that changes no cost prolongs the step before it."""
+    by_pool: dict[str | None, WindowNeeds] = {window.pool: window for window in calendar}
     windows = {
-        part.name: by_pool[pool]
+        part.name: by_pool.get(part.name if part.kind == "pool" else pool_of[part.name])
         for part in parts
-        if (pool := (part.name if part.kind == "pool" else pool_of[part.name])) in by_pool
     }
-    last: SpendStep | None = None
+    steps: list[SpendStep] = []
     for starts, ends in _spans(calendar):
-        step = _step(parts, windows, starts, ends)
-        if last is not None and last.usd_per_day == step.usd_per_day:
-            last = replace(last, ends=ends)
-            continue
-        if last is not None:
-            yield last
-        last = step
-    if last is not None:
-        yield last
+        usd = {
+            part.name: part.usd_per_day
+            for part in parts
+            if starts is None
+            or (window := windows[part.name]) is None
+            or window.starts <= starts < window.ends
+        }
+        if steps and steps[-1].usd_per_day == usd:
+            steps[-1] = replace(steps[-1], ends=ends)
+        else:
+            total = sum(usd.values())
+            steps.append(
+                SpendStep(starts=starts, ends=ends, usd_per_day=usd, total_usd_per_day=total)
+            )
+    return steps
 
 
 def _spans(
@@ -115,24 +115,6 @@ def _spans(
 
 def _midnight(moment: datetime) -> datetime:
     return datetime.combine(moment.date(), time(), moment.tzinfo)
-
-
-def _step(
-    parts: Sequence[SpendPart],
-    windows: Mapping[str, WindowNeeds],
-    starts: datetime | None,
-    ends: datetime | None,
-) -> SpendStep:
-    own = {
-        part.name: part.usd_per_day
-        for part in parts
-        if starts is None or _runs(windows.get(part.name), starts)
-    }
-    return SpendStep(starts=starts, ends=ends, usd_per_day=own, total_usd_per_day=sum(own.values()))
-
-
-def _runs(window: WindowNeeds | None, moment: datetime) -> bool:
-    return window is None or window.starts <= moment < window.ends
 
 
 def step_rows(needs: ClusterNeeds) -> Iterator[Row]:
