@@ -5,8 +5,7 @@ import string
 import pytest
 
 from tests.support.estate.cluster import estate, interface
-from ultrascale.catalog import prices
-from ultrascale.teardown import sweep
+from ultrascale.teardown import prices, sweep
 from ultrascale.teardown.inventory import inventory
 
 PLACES = {"id", "name", "region"}
@@ -23,9 +22,9 @@ def test_a_row_is_whole(kind: str) -> None:
 
 
 def test_each_kind_with_a_price_of_its_own_has_a_row() -> None:
-    priced = {*prices.USD_PER_HOUR, *prices.USD_PER_MONTH, *prices.USD_PER_GB_MONTH}
     # It goes with its stack, which stays only for something in its VPC.
-    assert priced - inventory().keys() == {"AWS::EC2::NatGateway"}
+    assert prices.ITEMS.keys() - inventory().keys() == {"AWS::EC2::NatGateway"}
+    assert not [kind for kind in prices.ITEMS if prices.of_type(kind)[0].startswith("$0 ")]
 
 
 def test_an_untagged_interface_that_was_to_go_and_did_not_is_told() -> None:

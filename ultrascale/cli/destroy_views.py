@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from ultrascale.catalog import prices
+from ultrascale.catalog.prices import SEEN
 from ultrascale.teardown import Left, Step, Sweep, Teardown
+from ultrascale.teardown.prices import REGION
 
 
 def plan_lines(teardown: Teardown) -> Iterator[str]:
@@ -70,6 +71,6 @@ def _price_lines(left: Iterable[Left]) -> Iterator[str]:
     if hourly:
         more = f"; {unknown} more that are paid for are not in it" if unknown else ""
         yield (
-            f"   together at least ${hourly:,.3f} per hour, at prices of {prices.SEEN:%Y-%m-%d} "
-            f"and, of other things than instances, of {prices.REGION}{more}"
+            f"   together at least ${hourly:,.3f} per hour, at prices of {SEEN:%Y-%m-%d} "
+            f"and, of other things than instances, of {REGION}{more}"
         )
