@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from tests.support.cases import for_each
 from tests.support.folders import ROOT
-from ultrascale.catalog import prices
 from ultrascale.catalog.eks import TIER_LIMITS
 from ultrascale.plan import load
 from ultrascale.plan.amounts import amount, cell
@@ -16,6 +15,7 @@ from ultrascale.plan.needs.pools import total
 from ultrascale.plan.needs.report import plan_needs
 from ultrascale.plan.needs.tables import Datum, daily_total, figure_at, plain
 from ultrascale.report.calendar import calendar_drawing
+from ultrascale.teardown.prices import of_cluster
 
 PARTS = st.dictionaries(
     st.sampled_from(["system", "train", "burst", "EKS cluster"]),
@@ -77,7 +77,6 @@ def test_the_legend_of_what_stands_beside_nodes_says_what_it_lacks() -> None:
 
 def test_every_tier_of_a_control_plane_has_a_price() -> None:
     """Their sum leaves out what is unknown: a tier without a price would cost nothing."""
-    alone = prices.control_plane_usd_per_hour("standard")
-
+    _, alone = of_cluster("standard")
     assert alone > 0
-    assert all(prices.control_plane_usd_per_hour(tier) > alone for tier in TIER_LIMITS)
+    assert all(of_cluster(tier)[1] > alone for tier in TIER_LIMITS)

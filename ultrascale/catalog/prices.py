@@ -186,10 +186,6 @@ def seen(region: str) -> date:
     return min(days, default=SEEN)
 
 
-CONTROL_PLANE_REGION = "us-east-1"
-"""Region whose EKS prices are known."""
-
-
 def on_demand(region: str, instance_types: Iterable[str]) -> float | None:
     """Return the price of the dearest of ``instance_types``; None unless all have a price."""
     prices = [catalog_prices().find(region, _EC2, name) for name in instance_types]
@@ -214,14 +210,3 @@ def on_demand_near(region: str, instance_type: str) -> tuple[float, str] | None:
     if region in known:
         return known[region], region
     return min(((price, name) for name, price in known.items()), default=None)
-
-
-def control_plane_usd_per_hour(tier: str) -> float:
-    """Return the price of a cluster in `CONTROL_PLANE_REGION`, its tier included.
-
-    Args:
-        tier: EKS's name of the tier.
-    """
-    items = ["cluster"] if tier == "standard" else ["cluster", tier]
-    prices = (catalog_prices().find(CONTROL_PLANE_REGION, "eks", item) for item in items)
-    return sum(price.price for price in prices if price is not None)

@@ -104,8 +104,9 @@ def of_cluster(tier: str) -> Price:
     Args:
         tier: EKS's name of its scaling tier.
     """
-    usd = prices.control_plane_usd_per_hour(tier)
-    return f"${usd:g} per hour (price of {prices.CONTROL_PLANE_REGION})", usd
+    items = ["cluster"] if tier == "standard" else ["cluster", tier]
+    usd = sum(_usd("eks", item) for item in items)
+    return f"${usd:g} per hour (price of {REGION})", usd
 
 
 def _usd(service: str, item: str) -> float:
