@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from ultrascale.catalog import cloudwatch, eks, kubernetes, registries, scale
 from ultrascale.catalog import scale as published
-from ultrascale.catalog.prices import PriceList, catalog_prices
+from ultrascale.catalog.prices import PriceList
 from ultrascale.documents import look_up, number
 from ultrascale.plan.amounts import name_list
 from ultrascale.plan.model import (
@@ -39,17 +39,11 @@ _MONTH_SECONDS = 730 * _HOUR
 
 
 def plan_load(
-    plan: ClusterPlan, control_plane: ControlPlaneNeeds, price_list: PriceList | None = None
+    plan: ClusterPlan, control_plane: ControlPlaneNeeds, price_list: PriceList
 ) -> tuple[LoadNeed, ...]:
-    """Return the load of ``plan`` on its control plane.
-
-    Args:
-        plan: The cluster.
-        control_plane: Its control plane's needs.
-        price_list: Prices; None takes the catalog's.
-    """
+    """Return the load of ``plan`` on its control plane."""
     agreed = {limit.code: limit for limit in plan.agreed_limits}
-    rows = _Rows(plan, control_plane, agreed, price_list or catalog_prices())
+    rows = _Rows(plan, control_plane, agreed, price_list)
     return (
         *rows.nodes(),
         *rows.pods(),

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from ultrascale.catalog.prices import Price, PriceList, catalog_prices
+from ultrascale.catalog.prices import Price, PriceList
 from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,
@@ -59,9 +59,9 @@ _ASSUMPTIONS = (
 def plan_money(
     plan: ClusterPlan,
     pools: Sequence[PoolNeeds],
-    load: Sequence[LoadNeed] = (),
-    price_list: PriceList | None = None,
-    at: datetime | None = None,
+    load: Sequence[LoadNeed],
+    price_list: PriceList,
+    at: datetime | None,
 ) -> MoneyNeeds:
     """Return the cost of ``plan``, and the prices at which it is half of On-Demand's.
 
@@ -69,26 +69,25 @@ def plan_money(
         plan: The cluster.
         pools: Needs of its pools, in the same order.
         load: Load of its control plane, for the data of its logs.
-        price_list: Prices; None takes the catalog's.
+        price_list: Prices.
         at: The time to pay for, in UTC; None takes one of Kubernetes' standard support.
     """
-    known = price_list or catalog_prices()
     shards = shards_of(plan.all_pools)
     compared = tuple(
-        _pool_money(shards[needs.pool], needs.figures["nodes"], plan.region, known)
+        _pool_money(shards[needs.pool], needs.figures["nodes"], plan.region, price_list)
         for needs in pools
     )
-    items = plan_items(plan, load, known, at)
+    items = plan_items(plan, load, price_list, at)
     own = {
         figure.id.removeprefix(f"{_AT}."): figure
-        for figure in _control_plane(plan.region, plan.control_plane, known)
+        for figure in _control_plane(plan.region, plan.control_plane, price_list)
     }
-    days = [price.valid_on for price in _prices_of(plan.region, plan.all_pools, items, known)]
+    days = [price.valid_on for price in _prices_of(plan.region, plan.all_pools, items, price_list)]
     return MoneyNeeds(
         items=items,
         unpriced=tuple(item.name for item in items if item.unit_price is None),
         unpriced_types={
-            needs.pool: unpriced_types(shards[needs.pool][0], plan.region, known)
+            needs.pool: unpriced_types(shards[needs.pool][0], plan.region, price_list)
             for needs in pools
             if needs.figures["usd_per_hour"].value is None
         },
@@ -97,7 +96,7 @@ def plan_money(
         spot_at_on_demand=tuple(
             name
             for name, (pool, *_) in shards.items()
-            if is_capped(pool, price_as_bought(pool, plan.region, known))
+            if is_capped(pool, price_as_bought(pool, plan.region, price_list))
         ),
         pools=compared,
         figures={**own, **_sums(pools, items), **_fleet(compared)},

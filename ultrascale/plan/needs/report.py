@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sized
 from datetime import UTC, datetime
 
-from ultrascale.catalog.prices import PriceList
+from ultrascale.catalog.prices import PriceList, catalog_prices
 from ultrascale.core.table import all_parts
 from ultrascale.plan.facts import facts_of
 from ultrascale.plan.model import (
@@ -94,6 +94,7 @@ def plan_needs(
         price_list: Prices; None takes the catalog's.
         now: The time of the answer without ``at``; the needs hold no span until or since then.
     """
+    price_list = price_list or catalog_prices()
     pools = plan_pool_needs(plan.region, plan.network, plan.all_pools, price_list)
     queueing = plan.part(QueueingPlan)
     totals = plan_totals(plan.network, pools)
@@ -153,9 +154,7 @@ def plan_needs(
     )
 
 
-def _expired_facts(
-    plan: ClusterPlan, price_list: PriceList | None, at: datetime | None
-) -> int | None:
+def _expired_facts(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> int | None:
     if at is None:
         return None
     day = at.astimezone(UTC).date()
