@@ -14,6 +14,7 @@ from tests.support.model_servers import BUSY, IDLE, metrics_path, server
 from tests.support.observability_plans import HYBRID_PLAN, of, serving
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
+from ultrascale.lambdas import kubernetes
 from ultrascale.lambdas.fleet_metrics import handler
 from ultrascale.lambdas.kubernetes import ApiServer, KubernetesError
 
@@ -48,8 +49,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubApiServer]:
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         authority = base64.b64encode(b"a certificate").decode()
         found = ApiServer(endpoint=server.url, certificate_authority=authority)
-        monkeypatch.setattr(handler, "look_up", Mock(return_value=found))
-        monkeypatch.setattr(handler, "tls_context", lambda _: ssl.create_default_context())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+        monkeypatch.setattr(kubernetes, "look_up", Mock(return_value=found))
+        monkeypatch.setattr(kubernetes, "tls_context", lambda _: ssl.create_default_context())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
         yield server
 
 

@@ -21,7 +21,7 @@ def call(event: Any, url: str, now: int) -> None:
     plain = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     api = KubernetesApi(endpoint=url, context=plain, token="token")
     clock = SimpleNamespace(**{**vars(time), "time": lambda: float(now)})
-    with patch.multiple(handler, _kubernetes=lambda _: api, time=clock):  # pyright: ignore[reportUnknownLambdaType]
+    with patch.multiple(handler, api_of=lambda _: api, time=clock):  # pyright: ignore[reportUnknownLambdaType]
         handler.on_event(event, CONTEXT)
 
 

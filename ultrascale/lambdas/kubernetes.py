@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import ssl
 import time
 import urllib.error
@@ -14,11 +15,10 @@ from http.client import HTTPException, HTTPResponse
 from typing import TYPE_CHECKING
 
 import boto3
+from botocore.session import Session
 from botocore.signers import RequestSigner
 
 if TYPE_CHECKING:
-    from botocore.session import Session
-
     from .kubernetes_objects import Object, Page
 
 
@@ -235,7 +235,7 @@ def tls_context(certificate_authority: str) -> ssl.SSLContext:
     return context
 
 
-def bearer_token(session: "Session", *, cluster: str, region: str) -> str:
+def bearer_token(session: Session, *, cluster: str, region: str) -> str:
     """Return a token for ``cluster``: a signed request to STS that identifies the caller.
 
     Args:
@@ -295,4 +295,18 @@ def look_up(name: str) -> ApiServer:
     return ApiServer(
         endpoint=cluster["endpoint"],
         certificate_authority=cluster["certificateAuthority"]["data"],
+    )
+
+
+def api_of(cluster: str) -> KubernetesApi:
+    """Return the Kubernetes API of a cluster, in the Region of the function.
+
+    Raises:
+        ClientError: EKS refused.
+    """
+    server = look_up(cluster)
+    return KubernetesApi(
+        endpoint=server.endpoint,
+        context=tls_context(server.certificate_authority),
+        token=bearer_token(Session(), cluster=cluster, region=os.environ["AWS_REGION"]),
     )

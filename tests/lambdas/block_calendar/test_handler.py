@@ -17,6 +17,7 @@ from tests.support.calendar_services import ENDS, RESERVATION, STARTS, Aws
 from tests.support.cases import rows
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import StubApiServer
+from ultrascale.lambdas import kubernetes
 from ultrascale.lambdas.block_calendar import handler
 from ultrascale.lambdas.block_calendar import handler as retry
 from ultrascale.lambdas.block_calendar.decision import UnusedNodesError
@@ -225,8 +226,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubApiServer]:
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         found = ApiServer(endpoint=server.url, certificate_authority="")
-        monkeypatch.setattr(handler, "look_up", {"research": found}.__getitem__)
-        monkeypatch.setattr(handler, "tls_context", Mock(return_value=None))
+        monkeypatch.setattr(kubernetes, "look_up", {"research": found}.__getitem__)
+        monkeypatch.setattr(kubernetes, "tls_context", Mock(return_value=None))
         yield server
 
 

@@ -1,6 +1,5 @@
 """Function of the block calendar, called by CloudFormation and by a schedule."""
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,18 +9,9 @@ from typing import TYPE_CHECKING
 
 import boto3
 from botocore.exceptions import ClientError
-from botocore.session import Session
 
 from ..cloudformation import respond, rolls_back
-from ..kubernetes import (
-    JSON_PATCH,
-    MERGE_PATCH,
-    KubernetesApi,
-    KubernetesError,
-    bearer_token,
-    look_up,
-    tls_context,
-)
+from ..kubernetes import JSON_PATCH, MERGE_PATCH, KubernetesApi, KubernetesError, api_of
 from ..node_groups.size import describe, size_of
 from .decision import Phase, ReservationLostError
 from .entry import Deploy, Entry, Target, keep
@@ -472,16 +462,6 @@ def _target(target: "CalendarTarget") -> Target:
         case "AutoScalingGroup":
             return AutoScalingGroup(autoscaling=boto3.client("autoscaling"), name=name)
         case "NodePool":
-            return StaticNodePool(api=_kubernetes(target["Cluster"]), name=name)
+            return StaticNodePool(api=api_of(target["Cluster"]), name=name)
         case kind:
             raise ValueError(f"the calendar knows no target of kind {kind}")
-
-
-def _kubernetes(cluster: str) -> KubernetesApi:
-    region = os.environ["AWS_REGION"]
-    server = look_up(cluster)
-    return KubernetesApi(
-        endpoint=server.endpoint,
-        context=tls_context(server.certificate_authority),
-        token=bearer_token(Session(), cluster=cluster, region=region),
-    )

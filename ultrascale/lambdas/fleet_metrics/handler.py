@@ -1,7 +1,6 @@
 """Function of the fleet metrics; a schedule calls it every few minutes."""
 
 import json
-import os
 import re
 import time
 import urllib.request
@@ -14,9 +13,7 @@ from http import HTTPStatus
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from botocore.session import Session
-
-from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, look_up, tls_context
+from ..kubernetes import KubernetesApi, KubernetesError, api_of
 from ..ledger import MEASURED, day_of
 from .idle import IdleJobs
 from .ledger import forecasts, idle_spend, record
@@ -201,7 +198,7 @@ def on_event(event: Mapping[str, Any], context: "Context") -> None:
     settings = Settings.parse(event)
     now = time.time()
     paid = None if settings.ledger is None else Paid(settings.ledger)
-    api = _kubernetes(settings.cluster)
+    api = api_of(settings.cluster)
     try:
         _write(measure(api, settings, now=now, earlier=_earlier, paid=paid), settings, now)
     finally:
@@ -323,13 +320,3 @@ def _objects_if_installed(api: KubernetesApi, path: str) -> "Iterator[Object]":
         if error.status != HTTPStatus.NOT_FOUND:
             raise
         print(f"not installed yet: {error}")
-
-
-def _kubernetes(cluster: str) -> KubernetesApi:
-    region = os.environ["AWS_REGION"]
-    server = look_up(cluster)
-    return KubernetesApi(
-        endpoint=server.endpoint,
-        context=tls_context(server.certificate_authority),
-        token=bearer_token(Session(), cluster=cluster, region=region),
-    )
