@@ -55,7 +55,7 @@ def world() -> Iterator[tuple[StubApiServer, LedgerAws]]:
 
 
 def rows(aws: LedgerAws) -> list[Row]:
-    """Return all rows, of which no two tell the same time of a node."""
+    """Return all rows; fail if two of a node overlap."""
     found = aws.rows()
     nodes = [(row["node"], row["from"], row["to"]) for row in found if row["kind"] == "node"]
     for (name, _, end), (other, start, _) in pairwise(sorted(nodes)):

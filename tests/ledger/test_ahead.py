@@ -45,7 +45,7 @@ us-east-2,ec2,p5en.48xlarge,hour,60,USD,2026-10-20,page
 def state_of(
     weeks: int, *rows: ReservationRow, waiting: int = 0, used: int = 8, of_three: int = 2
 ) -> bytes:
-    """Return the state after weeks in which each reservation was used in so many of three hours."""
+    """Return the state after weeks; the reservations were in use ``of_three`` of three hours."""
     job = {"kind": "waiting", "namespace": "training", "job": "llm", "n": waiting, "pools": [POOL]}
     there: list[Any] = [*rows, job] if waiting else [*rows]
     state: State | None = None

@@ -25,7 +25,7 @@ class IdleState(Frozen):
     usd_per_hour: float | None = None  # Their price as bought; None where it is unknown
     ends: _Time | None = None  # Time at which the job is ended; None where it is not
     ended: _Time | None = None  # Time at which it was ended; None while it is not
-    resume: tuple[str, ...] = ()  # Commands by which it goes on; none where its queue has one
+    resume: tuple[str, ...] = ()  # Commands that resume it; of what a queue holds, none
 
     def lines(self, now: datetime) -> Iterator[str]:
         """Yield sentences for the job's user at ``now``."""

@@ -60,7 +60,7 @@ class LedgerPlan(Frozen):
     reads_reservations: bool  # Whether a pool has a reservation of EC2
     training_plans: tuple[str, ...]  # ARNs of training plans
     settings: LedgerSettings  # Settings of the function that writes it
-    ends_unseen: bool  # Whether jobs are to be ended of which nobody sees that they are idle
+    ends_unseen: bool  # Whether idle jobs end, though no pool's use of GPUs is known
 
 
 class FleetMetricsPlan(FunctionPlan):
