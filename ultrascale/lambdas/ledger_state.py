@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import chain
-from typing import Any
 
 from .forecast import HOUR, HOURS, Hour, paid_times
 from .idle_jobs import Stretch
-from .ledger import DAY, VERSION, day_of, encode, file_key
+from .ledger import DAY, VERSION, ReservationRow, WaitingRow, day_of, encode, file_key
 
 # A measurement holds until the next one; where that is missing, for the usual time alone.
 _LONGEST = 1.5
@@ -35,10 +34,16 @@ class State:
     # Times without use of jobs, by namespace and name
     idle: Mapping[str, Stretch] = field(default_factory=dict[str, Stretch])
 
-    def rows(self, kind: str) -> list[Any]:
-        """Return the open rows of reservations or of waiting jobs, without their times."""
-        held, prefix = self.running.items(), f"{kind}/"
-        return [json.loads(text) for key, (_, text) in held if key.startswith(prefix)]
+    def reservations(self) -> list[ReservationRow]:
+        """Return the open rows of reservations, without their times."""
+        return [json.loads(text) for text in self._texts("reservation/")]
+
+    def waiting(self) -> list[WaitingRow]:
+        """Return the open rows of waiting jobs, without their times."""
+        return [json.loads(text) for text in self._texts("waiting/")]
+
+    def _texts(self, prefix: str) -> Iterator[str]:
+        return (text for key, (_, text) in self.running.items() if key.startswith(prefix))
 
     def text(self) -> bytes:
         """Return the state as an object of S3."""
@@ -52,7 +57,7 @@ class State:
         """Return the state with the use of reservations that are paid for now, by pool."""
         now, use, counts = self.at // HOUR, {**self.use}, {**self.used}
         sums: defaultdict[str, float] = defaultdict(float)
-        for row in self.rows("reservation"):
+        for row in self.reservations():
             if any(start <= self.at < end for start, end in paid_times(row)):
                 sums[row["pool"]] += used.get(row["reservation"], 0)
         for pool, count in sums.items():

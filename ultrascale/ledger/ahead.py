@@ -53,7 +53,7 @@ def look_ahead(ledger: Ledger, file: str, now: int, days: int) -> Iterator[Outlo
         **{"file": file, "partition": cluster.partition, "region": cluster.region},
         "account": cluster.account or "ACCOUNT",
     }
-    rows: list[ReservationRow] = sorted(state.rows("reservation"), key=itemgetter("pool"))
+    rows = sorted(state.reservations(), key=itemgetter("pool"))
     for pool, group in groupby(rows, key=itemgetter("pool")):
         reserved = [
             (row, bought_ahead(row, now, until), _usd(row, past, now, until)) for row in group
@@ -62,7 +62,7 @@ def look_ahead(ledger: Ledger, file: str, now: int, days: int) -> Iterator[Outlo
         if not reserved:
             continue
         bought = sum((hours for _, hours, _ in reserved), Counter[int]())
-        waiting = sum(job["n"] for job in state.rows("waiting") if pool in job["pools"])
+        waiting = sum(job["n"] for job in state.waiting() if pool in job["pools"])
         result = forecast(state.use.get(pool, ()), bought, waiting)
         size, type = reserved[0][0]["accelerators"], reserved[0][0]["type"]
         unused = [] if result is None else [hours / size for hours in result[1:4]]

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,7 +20,7 @@ S3 = "s3://"
 _READERS = 16
 _GZIP = 31
 _ABSENT = "NoSuchKey"
-_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_DECODER = msgspec.json.Decoder()
 # A key of rows of reservations alone; most rows are of nodes, which are not decoded.
 _RESERVATION = b'"bought"'
 

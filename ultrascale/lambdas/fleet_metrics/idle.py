@@ -5,13 +5,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from sys import intern
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from ..idle_jobs import LABEL, NOTICE_SECONDS, Look, Stretch, follow, take_turns
 from ..kubernetes import MERGE_PATCH, KubernetesApi, KubernetesError
 from .settings import IdleSettings
 
 if TYPE_CHECKING:
+    from ..events import Json
     from ..kubernetes_objects import Object
 
 # Kueue's marks of its jobs and Workloads; it would resume what is only suspended.
@@ -110,7 +111,7 @@ class IdleJobs:
         since, nodes = _text(stretch.since), len(self._jobs[name].nodes)
         for path, manifest in self._objects(api, name):
             before = _note_of(manifest)
-            shown: Mapping[str, Any] = before if before.get("since") == since else {}
+            shown: Mapping[str, Json] = before if before.get("since") == since else {}
             ends = str(shown.get("ends", _text(now + NOTICE_SECONDS)))
             may_end = stretch.notice > 0 and self._settings.ends
             over = may_end and ends <= _text(now) and stretch.is_known(nodes)
@@ -124,7 +125,7 @@ class IdleJobs:
             if over:
                 _end(api, path, manifest)
 
-    def _note(self, name: str, since: str, hourly: Mapping[str, float]) -> dict[str, Any]:
+    def _note(self, name: str, since: str, hourly: Mapping[str, float]) -> "dict[str, Json]":
         held = [(*self._nodes[node], n) for node, n in self._jobs[name].nodes.items()]
         known = all(pool in hourly for pool, _, _ in held)
         usd = sum(hourly[pool] * n / whole for pool, whole, n in held) if known else None
@@ -138,13 +139,13 @@ class IdleJobs:
                 yield f"{path}/{manifest['metadata']['name']}", manifest
 
 
-def _note_of(job: "Object") -> Mapping[str, Any]:
+def _note_of(job: "Object") -> "Mapping[str, Json]":
     """Return the note of a job's object; empty where somebody else wrote it."""
     try:
-        note: object = json.loads(job["metadata"].get("annotations", {}).get(LABEL) or "{}")
+        note: Json = json.loads(job["metadata"].get("annotations", {}).get(LABEL) or "{}")
     except (ValueError, RecursionError):
         return {}
-    return cast("Mapping[str, Any]", note) if isinstance(note, dict) else {}
+    return note if isinstance(note, dict) else {}
 
 
 def _end(api: KubernetesApi, path: str, job: "Object") -> None:

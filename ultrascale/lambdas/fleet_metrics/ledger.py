@@ -11,15 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from http import HTTPStatus
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import boto3
 from botocore.exceptions import ClientError
 
 from ..forecast import Forecast, bought_ahead, forecast
-from ..ledger import DRAIN, HELD, STATE, Fee, ReservationRow, joined, split
+from ..ledger import DRAIN, HELD, STATE, Fee, joined, split
 from ..ledger_state import State, advance
 from .paid import Paid
 from .settings import LedgerSettings, Reserved
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 # --- Reservations ---------------------------------------------------------------------------------
 
 
-_Value = dict[str, Any]
+_Value = Mapping[str, object]
 _ACTIVE = "active"
 # States of reservations and plans that nobody pays for.
 _UNPAID = frozenset(
@@ -75,17 +76,19 @@ def _capacity_reservations(
     if any(stated.lead is not None for stated, _ in matches):
         fees = _extension_fees(ec2)
     values: dict[str, _Value] = {}
+    bought, available = Counter[str](), Counter[str]()
     for stated, match in matches:
         # A launch template's nodes do not say which of a group's reservations they have.
         name = stated.id if _is_group(stated) else match["CapacityReservationId"]
-        before = values.get(name, {"bought": 0, "available": 0})
+        bought[name] += match["TotalInstanceCount"]
+        available[name] += match["AvailableInstanceCount"]
         values[name] = _value(
             stated,
             match["InstanceType"],
             (match.get("StartDate"), match.get("EndDate")),
             reservation=name,
-            bought=before["bought"] + match["TotalInstanceCount"],
-            available=before["available"] + match["AvailableInstanceCount"],
+            bought=bought[name],
+            available=available[name],
             state=match["State"],
             fees=fees.get(name, []),
         )
@@ -254,7 +257,7 @@ def record(paid: Paid, cluster: str, function: str, *, now: int) -> State | None
 def forecasts(paid: Paid, state: State) -> Iterator[tuple[str, Forecast]]:
     """Yield the forecast of each pool with reservations whose use is known for long enough."""
     pools: dict[str, Counter[int]] = {}
-    for row in state.rows("reservation"):
+    for row in state.reservations():
         pools.setdefault(row["pool"], Counter()).update(bought_ahead(row, state.at))
     for pool, bought in pools.items():
         outlook = forecast(state.use.get(pool, ()), bought, paid.wanted(pool))
@@ -267,7 +270,7 @@ def idle_spend(paid: Paid, state: State, rates: Mapping[str, float]) -> Iterator
 
     ``rates`` has the price of a node-hour of each pool where it is known.
     """
-    reserved: list[ReservationRow] = state.rows("reservation")
+    reserved = state.reservations()
     for row in reserved:
         row |= {"from": state.at, "to": state.at + 1}
     sizes = {row["reservation"]: row["accelerators"] for row in reserved}
@@ -290,7 +293,7 @@ def idle_spend(paid: Paid, state: State, rates: Mapping[str, float]) -> Iterator
 
 def _values(paid: Paid, before: State | None, now: int) -> Iterator[tuple[str, str]]:
     yield from paid.values()
-    rows: list[ReservationRow] = [] if before is None else before.rows("reservation")
+    rows = [] if before is None else before.reservations()
     started = {row["reservation"] for row in rows if row["started"]} | paid.joined.keys()
     for name, value in reserved(paid.settings, now):
         text = json.dumps({**value, "started": name in started}, separators=(",", ":"))
@@ -308,9 +311,9 @@ def _read_state(s3: "S3Client", bucket: str) -> tuple[State | None, str | None]:
 
 def _write(s3: "S3Client", bucket: str, key: str, body: bytes, etag: str | None) -> bool:
     """Write an object in place of that with the tag, or of none; return whether it did."""
-    condition: Mapping[str, Any] = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
+    put = partial(s3.put_object, Bucket=bucket, Key=key, Body=body)
     try:
-        s3.put_object(Bucket=bucket, Key=key, Body=body, **condition)
+        _ = put(IfNoneMatch="*") if etag is None else put(IfMatch=etag)
     except ClientError as error:
         answer = error.response.get("ResponseMetadata", {})
         if answer.get("HTTPStatusCode") != HTTPStatus.PRECONDITION_FAILED:

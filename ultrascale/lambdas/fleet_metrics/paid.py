@@ -5,9 +5,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from sys import intern
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ..ledger import HELD, JOB_WAITS, JOINING, NO_JOB, UNHEALTHY, first_reason
+from ..ledger import HELD, JOB_WAITS, JOINING, NO_JOB, UNHEALTHY, Part, first_reason
 from .idle import IdleJobs
 from .settings import LedgerSettings, Settings
 
@@ -23,7 +23,7 @@ _PLACES = 4  # Of fractions, where pods share a Neuron device
 class Owner(NamedTuple):
     """The user of accelerators."""
 
-    state: str  # `running` or `starting`
+    state: Literal["running", "starting"]
     namespace: str
     team: str
     queue: str
@@ -164,7 +164,7 @@ class Paid:
 
     def _parts(
         self, node: _Node, used: Iterable[tuple[Owner, float]], unused: Collection[str]
-    ) -> Iterator[Mapping[str, Any]]:
+    ) -> Iterator[Part]:
         left: float = node.accelerators
         sums: defaultdict[Owner, float] = defaultdict(float)
         for owner, amount in used:
@@ -172,8 +172,12 @@ class Paid:
         for owner, amount in sorted(sums.items()):
             # Pods that end may hold more for a moment.
             if taken := _number(min(amount, left)):
-                held = {"reason": HELD} if f"{owner.namespace}/{owner.job}" in unused else {}
-                yield {"n": taken, **owner._asdict(), **held}
+                state, namespace, team, queue, job = owner
+                part: Part = {"n": taken, "state": state, "namespace": namespace, "team": team}
+                part["queue"], part["job"] = queue, job
+                if f"{namespace}/{job}" in unused:
+                    part["reason"] = HELD
+                yield part
             left -= taken
         stopped = {UNHEALTHY, JOINING}.intersection(node.reasons)
         failed = 0 if stopped else min(node.failed, left)

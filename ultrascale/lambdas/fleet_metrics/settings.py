@@ -14,7 +14,7 @@ class Exporters:
     port: int  # Their port
     most: int  # The most exporters to ask; they stand for the rest
     # Measure and factor of its values, by the exporter's metric
-    metrics: Mapping[str, Sequence[Any]]
+    metrics: Mapping[str, tuple[str, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class LedgerSettings:
     @classmethod
     def parse(cls, fields: Mapping[str, Any]) -> "LedgerSettings":
         """Return the settings in their part of the schedule's input."""
-        rest: dict[str, Any] = {**fields}
+        rest = dict(fields)
         reserved = [Reserved(**own) for own in rest.pop("reserved")]
         idle = rest.pop("idle")
         return cls(reserved=reserved, idle=idle and IdleSettings(**idle), **rest)
@@ -163,7 +163,7 @@ class Settings:
             "exporters": Exporters,
             "services": Services,
         }
-        fields: dict[str, Any] = {**event}
+        fields = dict(event)
         for key, kind in parts.items():
             fields[key] = None if event[key] is None else kind(**event[key])
         fields["windows"] = [Window(**window) for window in event["windows"]]

@@ -44,7 +44,7 @@ MOST_EXPORTERS = 256
 _EXPORTER = "dcgm-exporter"
 _EXPORTER_PORT = 9400
 # DCGM's share of time goes from 0 to 100, its profiling counters from 0 to 1.
-_EXPORTED: Mapping[str, Sequence[object]] = {
+_EXPORTED: Mapping[str, tuple[str, float]] = {
     "DCGM_FI_DEV_GPU_UTIL": ("gpu_utilization", 1),
     "DCGM_FI_PROF_SM_ACTIVE": ("sm_activity", 100),
 }
