@@ -137,6 +137,28 @@ def test_a_gap_of_a_plan_costs_nothing_and_its_fees_add_up(
     assert sum(line.node_seconds for line in mine) == 4 * (4 + 6) * 86_400
 
 
+def test_a_boto3_that_knows_no_extensions_of_plans_does_not_stop_the_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = {**BLOCK, "purchase": "training-plan", "id": ARN, "types": {"ml.p5.48xlarge": 8}}
+    client = Mock(spec=["describe_training_plan"])
+    client.describe_training_plan.return_value = {
+        "Status": "Active",
+        "StartTime": moment(1),
+        "EndTime": moment(14),
+        "UpfrontFee": "100000.01",
+        "TotalInstanceCount": 4,
+        "AvailableInstanceCount": 0,
+    }
+    monkeypatch.setattr(ledger, "boto3", SimpleNamespace(client=Mock(return_value=client)))
+
+    row: Any = dict(
+        ledger.reserved(LedgerSettings.parse(EVENT["ledger"] | {"reserved": [own]}), NOW)
+    )
+
+    assert row[ARN]["fees"] == [{"usd": "100000.01", "since": seconds(1), "until": seconds(14)}]
+
+
 def test_reservations_of_a_resource_group_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     own = {**BLOCK, "purchase": "odcr", "id": GROUP, "lead": None}
     names = {"cr-1": 3, "cr-2": 5, "cr-3": 7}

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sagemaker import SageMakerClient
-    from mypy_boto3_sagemaker.type_defs import ReservedCapacitySummaryTypeDef
+    from mypy_boto3_sagemaker.type_defs import (
+        ReservedCapacitySummaryTypeDef,
+        TrainingPlanExtensionTypeDef,
+    )
 
 
 # --- Reservations ---------------------------------------------------------------------------------
@@ -164,15 +167,20 @@ def _fee(usd: str, start: datetime, end: datetime) -> Fee:
     return {"usd": usd, "since": int(start.timestamp()), "until": int(end.timestamp())}
 
 
+def _plan_extensions(
+    sagemaker: "SageMakerClient", plan: str
+) -> Iterator["TrainingPlanExtensionTypeDef"]:
+    # Lambda's boto3 may be older than this operation; a plan has its own fee without it.
+    if hasattr(sagemaker, operation := "describe_training_plan_extension_history"):
+        for page in sagemaker.get_paginator(operation).paginate(TrainingPlanArn=plan):
+            yield from page["TrainingPlanExtensions"]
+
+
 def _training_plan(sagemaker: "SageMakerClient", stated: Reserved, now: int) -> _Value:
     answer = sagemaker.describe_training_plan(TrainingPlanName=stated.id.rpartition("/")[2])
-    pages = sagemaker.get_paginator("describe_training_plan_extension_history").paginate(
-        TrainingPlanArn=stated.id
-    )
     extensions = [
         _fee(extension["UpfrontFee"], extension["StartDate"], extension["EndDate"])
-        for page in pages
-        for extension in page["TrainingPlanExtensions"]
+        for extension in _plan_extensions(sagemaker, stated.id)
         if "UpfrontFee" in extension and "StartDate" in extension and "EndDate" in extension
         if extension.get("Status") not in _UNPAID_EXTENSIONS
     ]
