@@ -5,9 +5,9 @@ import gzip
 import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -17,6 +17,7 @@ from tests.support.bills import ARN, fee_line, line
 from tests.support.command_line import Ultrascale
 from tests.support.fake_aws import Refusal
 from tests.support.ledgers import BLOCK, FILE, TYPE, at, idle, node, reservation, used, write
+from tests.support.stub_api_server import Object
 from ultrascale.lambdas.ledger import Row
 
 WINDOW = at("2026-10-29T11:30"), at("2026-11-02T11:30")
@@ -205,10 +206,10 @@ def test_the_ledger_of_the_stack_is_read_where_no_folder_is_named(
     stack = {"StackName": "s", "StackStatus": "CREATE_COMPLETE", "CreationTime": 0}
     output = {"Description": "Bucket ledger", "OutputKey": "Name", "OutputValue": "the-ledger"}
 
-    def listed(asked: Mapping[str, Any]) -> dict[str, Any]:
+    def listed(asked: Object) -> Object:
         return {"Contents": [{"Key": key} for key in files if key.startswith(asked["Prefix"])]}
 
-    def read(asked: Mapping[str, Any]) -> dict[str, Any]:
+    def read(asked: Object) -> Object:
         if asked["Key"] not in files:
             raise Refusal("NoSuchKey", "")
         return {"Body": io.BytesIO(files[asked["Key"]])}

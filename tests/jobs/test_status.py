@@ -164,7 +164,7 @@ RESUMED = "vcctl job resume --namespace training --name bert"
     ],
 )
 def test_status_says_what_idle_accelerators_cost_and_the_way_back(
-    found: Object, mark: dict[str, Any], lines: list[str], stub: StubApiServer, cluster: Cluster
+    found: Object, mark: Object, lines: list[str], stub: StubApiServer, cluster: Cluster
 ) -> None:
     group = "batch.volcano.sh/v1alpha1" if "state" in found["status"] else "batch/v1"
     marked = {"ultrascale.dev/idle": json.dumps(mark)}

@@ -2,7 +2,6 @@
 
 import json
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -73,7 +72,7 @@ def test_a_node_that_does_not_answer_is_left_out_and_told() -> None:
 
 
 def test_a_large_fleet_is_sampled_and_the_sample_stays_the_same() -> None:
-    few: Any = {**EVENT, "exporters": {**EVENT["exporters"], "most": 3}}
+    few = {**EVENT, "exporters": {**EVENT["exporters"], "most": 3}}
     answers: dict[str, str | OSError] = {
         f"http://10.0.0.{index}:9400/metrics": GPU_TEXT for index in range(20)
     }

@@ -202,7 +202,7 @@ def test_services_are_asked_behind_the_api_server_and_have_rates_from_the_second
 ) -> None:
     cluster.put("/api/v1/namespaces/training/pods/chat-0", server("chat-0"))
     cluster.proxied[metrics_path("chat-0")] = [IDLE, BUSY]
-    event: Any = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "exporters": None}))
+    event = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "exporters": None}))
     monkeypatch.setattr(handler, "_earlier", {})
 
     handler.on_event(event, Mock())
@@ -227,7 +227,7 @@ def test_pods_whose_metrics_are_refused_hold_nothing_up(
 ) -> None:
     cluster.put("/api/v1/namespaces/training/pods/chat-0", server("chat-0"))
     cluster.refuse("GET", "/proxy/metrics", Refusal(403, "pods/proxy is forbidden"))
-    event: Any = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "exporters": None}))
+    event = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "exporters": None}))
 
     handler.on_event(event, Mock())
 

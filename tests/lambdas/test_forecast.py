@@ -6,13 +6,12 @@ import random
 from collections.abc import Iterator
 from itertools import pairwise
 from statistics import fmean
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.fleet import node
+from tests.support.fleet import Object, node
 from tests.support.ledger_aws import LedgerAws, reached_aws
 from tests.support.ledger_call import call
 from tests.support.ledger_life import BLOCK as BLOCK_POOL
@@ -111,7 +110,7 @@ def test_only_reservations_that_go_on_have_hours_left() -> None:
         {"usd": "1", "since": MONDAY + DAY * day, "until": MONDAY + DAY * (day + 1)}
         for day in (0, 2)
     ]
-    plan: Any = {"purchase": "training-plan", "state": "Active", "fees": fees}
+    plan: Object = {"purchase": "training-plan", "state": "Active", "fees": fees}
     rows = [
         reservation(0, now, [MONDAY, MONDAY + 2 * DAY]),
         reservation(0, now, None, pool="odcr"),
@@ -182,12 +181,12 @@ OWN = {"namespace": "training", "ownerReferences": [{"name": "llm"}]}
     ],
     ids=["Kueue", "Volcano"],
 )
-def test_a_job_in_a_queue_wants_its_accelerators_once_beside_its_waiting_pods(entry: Any) -> None:
+def test_a_job_in_a_queue_wants_its_accelerators_once_beside_waiting_pods(entry: Object) -> None:
     settings = Settings.parse(EVENT)
     assert settings.ledger is not None
     paid = Paid(settings.ledger)
     paid.add_waiting(("training", "llm"), 8, ["gpu-block-mng"])
-    found: Any = [{"metadata": {"name": "job-llm-1", **OWN}, "spec": entry}]
+    found: list[Object] = [{"metadata": {"name": "job-llm-1", **OWN}, "spec": entry}]
     measure_queues(found, settings, Measures(), paid)
     assert paid.wanted("gpu-block-mng") == 32
     assert paid.wanted("trn-block-asg") == 0
@@ -206,7 +205,7 @@ def aws() -> Iterator[LedgerAws]:
         yield aws
 
 
-def metrics(text: str) -> list[Any]:
+def metrics(text: str) -> list[float]:
     lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     return [line["UnusedAhead"] for line in lines if "UnusedAhead" in line]
 
@@ -226,7 +225,7 @@ def test_once_a_day_the_function_says_what_will_go_unused(
     life = Life(2, (start, end), ((start, end),), ((0, 0),), ((0, 0),), (), (0, 0))
     aws.reservations = [life.reservation(midnight)]
     server = StubApiServer(token=None)
-    told: list[Any] = []
+    told: list[list[float]] = []
     with serve(server):
         for now in (*range(midnight + 60, midnight + 300, 60), midnight + DAY):
             life.show(server, now)

@@ -1,7 +1,7 @@
 """Jobs that leave accelerators idle: series of answers, replayed, and each engine's own end."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -143,8 +143,8 @@ class World:
         scheduling |= {"ray": True} if path == RAY else {}
         section = {"ledger": {}, "idle_jobs": {"for_minutes": MINUTES, "then": then}}
         self.plan = planned({**DOCUMENT, "scheduling": scheduling, "observability": section})
-        sent: Any = of(self.plan).fleet_metrics.input
-        self.event = json.loads(json.dumps(sent | {"ledger": sent["ledger"] | {"bucket": BUCKET}}))
+        self.event = json.loads(json.dumps(of(self.plan).fleet_metrics.input))
+        self.event["ledger"]["bucket"] = BUCKET
         self.event["rates"]["gpu-block-mng"] = 90.5
         self.aws, self.path, self.use = aws, path, [0.0] * 16
         self.labels: dict[str, str] = {}
@@ -182,7 +182,7 @@ class World:
 
     def rights(self) -> Rbac:
         own = charts(of(self.plan))["platform"]
-        published: list[Any] = [each for chart in own for each in chart.published]
+        published = [each for chart in own for each in chart.published]
         return Rbac(published, groups=[of(self.plan).fleet_metrics.group])
 
     def note(self) -> Any:
@@ -309,7 +309,7 @@ BATCH, KIND = [("", "end", JOB, False)], "app.kubernetes.io/component"
     ],
 )
 def test_no_job_is_touched_that_is_used_or_exempt_or_not_seen(
-    world: World, spared: Any, monkeypatch: pytest.MonkeyPatch
+    world: World, spared: Callable[[World], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spared(world)
     monkeypatch.setattr(handler, "_fetch", world.fetch)

@@ -15,7 +15,6 @@ from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 from threading import Barrier
-from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -40,7 +39,7 @@ from tests.support.ledger_life import (
 from tests.support.ledgers import ledger, price_list, reservation
 from tests.support.soak import LONG
 from tests.support.stub_api_http import serve
-from tests.support.stub_api_server import Refusal, StubApiServer
+from tests.support.stub_api_server import Object, Refusal, StubApiServer
 from ultrascale.lambdas.kubernetes import KubernetesError
 from ultrascale.lambdas.ledger import MEASURED, STATE, Row, Share, day_of, file_key, split
 from ultrascale.ledger.price import Line, grouped
@@ -65,7 +64,7 @@ def rows(aws: LedgerAws) -> list[Row]:
 
 def shares(aws: LedgerAws) -> list[Share]:
     found = rows(aws)
-    known: Any = {row["reservation"]: row for row in found if row["kind"] == "reservation"}
+    known = {row["reservation"]: row for row in found if row["kind"] == "reservation"}
     days = (MIDNIGHT - DAY, MIDNIGHT)
     return [share for day in days for share in split(found, day, day + DAY, known)]
 
@@ -78,10 +77,10 @@ def owners(found: list[Share]) -> Counter[tuple[str, ...]]:
     return +sums
 
 
-def live(life: Life, server: StubApiServer, aws: LedgerAws, now: int, event: Any = EVENT) -> None:
+def live(life: Life, server: StubApiServer, aws: LedgerAws, now: int, sent: Object = EVENT) -> None:
     life.show(server, now)
     aws.reservations, aws.extensions = [life.reservation(now)], life.extensions(now)
-    call(event, server.url, now)
+    call(sent, server.url, now)
 
 
 def months(aws: LedgerAws, life: Life) -> Iterator[Sequence[Line]]:
@@ -142,7 +141,7 @@ def test_what_idles_is_priced_under_the_reason_that_the_ledger_has(
     for now in life.samples:
         with redirect_stdout(StringIO()) as out:
             live(life, server, aws, now, event)
-        events: list[Any] = [*map(json.loads, out.getvalue().splitlines())]
+        events: list[Object] = [*map(json.loads, out.getvalue().splitlines())]
         shown = {
             each.get("Reason"): each["PaidIdlePerHour"]
             for each in events

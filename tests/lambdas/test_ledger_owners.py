@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.support.cases import rows
-from tests.support.fleet import node, pod, pool
+from tests.support.fleet import Object, node, pod, pool
 from tests.support.ledger_life import EVENT, PLAN
 from tests.support.ledgers import BLOCK, POOL, advanced, reservation
 from ultrascale.lambdas.fleet_metrics.ledger import idle_spend
@@ -15,6 +15,7 @@ from ultrascale.lambdas.fleet_metrics.paid import Paid
 from ultrascale.lambdas.fleet_metrics.pods import measure_pods
 from ultrascale.lambdas.fleet_metrics.settings import Settings
 from ultrascale.lambdas.ledger import DRAIN, HELD, NO_JOB
+from ultrascale.plan.model import PoolPlan
 
 SETTINGS = Settings.parse(EVENT)
 NOW = datetime(2026, 12, 4, 12, tzinfo=UTC).timestamp()
@@ -22,7 +23,7 @@ GPUS, CHIPS = pool(PLAN, "gpu-block-mng"), pool(PLAN, "trn-block-asg")
 CORE, DEVICE = "aws.amazon.com/neuroncore", "aws.amazon.com/neuron"
 
 
-def joined(minutes: int, *, on: Any = GPUS, **changes: Any) -> Any:
+def joined(minutes: int, *, on: PoolPlan = GPUS, **changes: Any) -> Object:
     """Return a node that joined ``minutes`` ago."""
     told = node("n", on, ready=changes.get("ready", True), health=changes.get("health"))
     then = datetime.fromtimestamp(NOW - minutes * 60, UTC)
@@ -32,7 +33,7 @@ def joined(minutes: int, *, on: Any = GPUS, **changes: Any) -> Any:
     return told
 
 
-def evicted(told: Any) -> Any:
+def evicted(told: Object) -> Object:
     told["metadata"]["deletionTimestamp"] = "2026-12-04T11:00:00Z"
     return told
 
@@ -120,7 +121,7 @@ WAITING = pod("w", asks="8")
     },
 )
 def test_an_accelerator_has_its_owner_or_the_first_reason_that_applies(
-    there: Any, others: list[Any], expected: list[Any]
+    there: Object, others: list[Object], expected: list[tuple[float, str]]
 ) -> None:
     assert SETTINGS.ledger is not None
     paid, measures = Paid(SETTINGS.ledger), Measures()

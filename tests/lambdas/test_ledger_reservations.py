@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import boto3
@@ -12,13 +11,14 @@ from botocore.stub import Stubber
 
 from tests.support.ledger_life import EVENT
 from tests.support.ledgers import price_list, priced, reservation, write
+from tests.support.stub_api_server import Object
 from ultrascale.lambdas.fleet_metrics import ledger
 from ultrascale.lambdas.fleet_metrics.settings import LedgerSettings
 from ultrascale.lambdas.ledger import split
 
 ARN = "arn:aws:sagemaker:us-east-2:111122223333:training-plan/winter"
 GROUP = "arn:aws:resource-groups:us-east-2:111122223333:group/odcr"
-BLOCK: Any = EVENT["ledger"]["reserved"][2] | {"lead": 2_400}
+BLOCK: Object = EVENT["ledger"]["reserved"][2] | {"lead": 2_400}
 NOW = int(datetime(2026, 12, 10, tzinfo=UTC).timestamp())
 
 
@@ -31,15 +31,15 @@ def seconds(day: int) -> int:
 
 
 def told(
-    patch: pytest.MonkeyPatch, service: str, answers: dict[str, list[Any]], *owns: Any, now: int = 0
-) -> dict[str, Any]:
+    patch: pytest.MonkeyPatch, service: str, answers: Object, *owns: Object, now: int = 0
+) -> Object:
     """Return the rows of reservations where AWS answers each operation in turn."""
-    make: Any = vars(boto3)["client"]
+    make = vars(boto3)["client"]
     client = make(
         service, region_name="us-east-2", aws_access_key_id="a", aws_secret_access_key="b"
     )
     settings = LedgerSettings.parse(EVENT["ledger"] | {"reserved": owns})
-    stubber: Any = Stubber(client)
+    stubber = Stubber(client)
     with stubber:
         for name, own in answers.items():
             for answer in own:
@@ -50,7 +50,7 @@ def told(
     return found
 
 
-def extension(first: int, last: int, fee: str, status: str = "payment-succeeded") -> dict[str, Any]:
+def extension(first: int, last: int, fee: str, status: str = "payment-succeeded") -> Object:
     return {
         "CapacityReservationId": BLOCK["id"],
         "CapacityBlockExtensionStatus": status,
@@ -60,7 +60,7 @@ def extension(first: int, last: int, fee: str, status: str = "payment-succeeded"
     }
 
 
-def described(name: str, count: int, **own: Any) -> dict[str, Any]:
+def described(name: str, count: int, **own: object) -> Object:
     row = {"CapacityReservationId": name, "InstanceType": "p5.48xlarge", "State": "active"}
     return {**row, "TotalInstanceCount": count, "AvailableInstanceCount": 1, **own}
 
@@ -179,7 +179,7 @@ def test_reservations_of_a_resource_group_count_as_one(monkeypatch: pytest.Monke
     assert row["pool"] == BLOCK["pool"]
 
 
-def without_extensions(*blocks: dict[str, Any]) -> dict[str, list[Any]]:
+def without_extensions(*blocks: Object) -> dict[str, list[Object]]:
     return {
         "describe_capacity_reservations": [{"CapacityReservations": blocks}],
         "describe_capacity_block_extension_history": [{"CapacityBlockExtensions": []}],

@@ -3,7 +3,6 @@
 import io
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.support.ledgers import (
     used,
     write,
 )
+from tests.support.stub_api_server import Object
 from ultrascale.lambdas.ledger import STATE, ReservationRow
 from ultrascale.lambdas.ledger_state import State
 from ultrascale.ledger.ahead import ways
@@ -78,7 +78,7 @@ def asked(ultrascale: Ultrascale, folder: Path, *words: str, status: int = 0) ->
     return answer.stdout + answer.stderr
 
 
-def pools_ahead(ultrascale: Ultrascale, folder: Path, days: str = "3") -> Any:
+def pools_ahead(ultrascale: Ultrascale, folder: Path, days: str = "3") -> list[Object]:
     return json.loads(asked(ultrascale, folder, "--ahead", days, "--json"))
 
 
@@ -172,10 +172,10 @@ def test_the_bucket_is_looked_at_where_the_ledger_lies(
     own = ("ledger", FILE, "--prices", folder / "prices.csv", "--ahead", "3", "--source")
     files = {str(file.relative_to(folder)): file for file in folder.glob("ledger/**/*.gz")}
 
-    def listed(asked: Mapping[str, Any]) -> dict[str, Any]:
+    def listed(asked: Object) -> Object:
         return {"Contents": [{"Key": key} for key in files if key.startswith(asked["Prefix"])]}
 
-    def read(asked: Mapping[str, Any]) -> dict[str, Any]:
+    def read(asked: Object) -> Object:
         return {"Body": io.BytesIO(files[asked["Key"]].read_bytes())}
 
     connects(monkeypatch, {"s3:ListBucket": listed, "s3:GetObject": read}, region="us-east-2")

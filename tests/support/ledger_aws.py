@@ -15,6 +15,7 @@ from typing import Any
 import boto3
 import pytest
 
+from tests.support.stub_api_server import Object
 from ultrascale.lambdas.fleet_metrics import ledger
 from ultrascale.lambdas.ledger import STATE, Row
 from ultrascale.lambdas.ledger_state import State, advance
@@ -33,8 +34,8 @@ class LedgerAws:
 
     url: str = ""
     objects: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    reservations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    extensions: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    reservations: list[Object] = field(default_factory=list[Object])
+    extensions: list[Object] = field(default_factory=list[Object])
     on_request: Callable[[str, str], int | None] = lambda _method, _key: None
     on_written: Callable[[str], object] = lambda _key: None
     lock: Lock = field(default_factory=Lock)
@@ -151,7 +152,7 @@ def reached_aws() -> Generator[LedgerAws]:
         for name, value in aws.environment.items():
             patch.setenv(name, value)
         # A client takes longer than a call.
-        client: Any = vars(boto3)["client"]
+        client = vars(boto3)["client"]
         patch.setattr(ledger, "boto3", SimpleNamespace(client=cache(client)))
         yield aws
 

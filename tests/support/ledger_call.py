@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from tests.support.stub_api_server import Object
 from ultrascale.lambdas.fleet_metrics import handler
 from ultrascale.lambdas.kubernetes import KubernetesApi
 
@@ -16,7 +17,7 @@ CONTEXT: Any = SimpleNamespace(
 )
 
 
-def call(event: Any, url: str, now: int) -> None:
+def call(event: Object, url: str, now: int) -> None:
     """Call the function for an API server and a time, which it looks up otherwise."""
     plain = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     api = KubernetesApi(endpoint=url, context=plain, token="token")

@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
 
 import yaml
 from hypothesis import strategies as st
@@ -14,17 +13,16 @@ from tests.support.fleet import node, pod, pool
 from tests.support.folders import ROOT
 from tests.support.ledger_aws import BUCKET
 from tests.support.observability_plans import of, planned
-from tests.support.stub_api_server import StubApiServer
+from tests.support.stub_api_server import Object, StubApiServer
 
-DOCUMENT: dict[str, Any] = {
+DOCUMENT: Object = {
     **yaml.safe_load((ROOT / "clusters" / "mixed-capacity.yaml").read_text()),
     "observability": {"ledger": {}},
     "scheduling": {},
 }
 PLAN = planned(DOCUMENT)
-_SENT: Any = of(PLAN).fleet_metrics.input
-_LEDGER: Any = {**_SENT["ledger"], "bucket": BUCKET}
-EVENT: Any = json.loads(json.dumps({**_SENT, "exporters": None, "ledger": _LEDGER}))
+EVENT: Object = json.loads(json.dumps({**of(PLAN).fleet_metrics.input, "exporters": None}))
+EVENT["ledger"]["bucket"] = BUCKET
 (_OWN,) = (own for own in EVENT["ledger"]["reserved"] if own["pool"] == "gpu-block-mng")
 # Short enough for a life of twenty minutes; nodes of a block drain 40 minutes before its end.
 assert _OWN["lead"] == 2_400
@@ -133,7 +131,7 @@ class Life:
         if _within(now, self.waits):
             server.put("/api/v1/namespaces/training/pods/w", pod("w", asks="1"))
 
-    def reservation(self, now: int = 0) -> dict[str, Any]:
+    def reservation(self, now: int = 0) -> Object:
         """Return the reservation as EC2 describes it."""
         window = self.paid if self.extensions(now) else self.window
         start, end = map(_text, window)
@@ -148,7 +146,7 @@ class Life:
             "endDate": end,
         }
 
-    def extensions(self, now: int) -> list[dict[str, Any]]:
+    def extensions(self, now: int) -> list[Object]:
         """Return the extensions that EC2 tells."""
         if self.extension is None or now < self.extension[0]:
             return []

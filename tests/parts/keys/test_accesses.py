@@ -98,9 +98,7 @@ def test_owners_of_keys_of_buckets_that_exist_are_told_like_ours_once_for_each_k
 
 
 def test_a_key_of_another_account_lets_the_ledger_be_written() -> None:
-    section: dict[str, Any] = {"ledger": {}}
-    (policy,) = policies(
-        keys={"storage": KEY}, pools=[SYSTEM_POOL, NEURON_POOL], observability=section
-    )
+    keys, pools = {"storage": KEY}, [SYSTEM_POOL, NEURON_POOL]
+    (policy,) = policies(keys=keys, pools=pools, observability={"ledger": {}})
     assert sids(policy) == ["Ledger"]
     assert policy.statements[0]["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]

@@ -9,11 +9,12 @@ from tests.support.jobs import CPU_POOL, job_cluster
 from tests.support.ledger_life import DOCUMENT
 from tests.support.observability_plans import EMAIL, alerts, of, planned
 from tests.support.rbac import Rbac
+from tests.support.stub_api_server import Object
 from ultrascale.plan.model import ClusterPlan
 from ultrascale_k8s.observability import charts
 
 
-def watched(engine: str, then: str, **scheduling: Any) -> ClusterPlan:
+def watched(engine: str, then: str, **scheduling: object) -> ClusterPlan:
     section = {"ledger": {}, "alarms": EMAIL, "idle_jobs": {"then": then}}
     own = {"queueing": engine} | scheduling if engine else scheduling
     return planned({**DOCUMENT, "scheduling": own, "observability": section})
@@ -44,7 +45,7 @@ WORKLOADS = {f"{verb} workloads.kueue.x-k8s.io" for verb in ("list", "patch")}
     ],
 )
 def test_only_a_cluster_that_ends_jobs_lets_the_function_do_it(
-    engine: str, scheduling: dict[str, Any], kinds: set[str], ends: set[str]
+    engine: str, scheduling: Object, kinds: set[str], ends: set[str]
 ) -> None:
     telling, ending = (watched(engine, then, **scheduling) for then in ("tell", "end"))
     assert granted(telling) == kinds
@@ -52,7 +53,7 @@ def test_only_a_cluster_that_ends_jobs_lets_the_function_do_it(
     assert not [own for own in published(ending) if "Policy" in own["kind"]]
     (found,) = (own for own in published(telling) if own["kind"] == "ValidatingAdmissionPolicy")
     policy, group = Policy(found), of(telling).fleet_metrics.group
-    old: Any = {"metadata": {}, "spec": {"suspend": False, "template": {"a": [1]}}}
+    old: Object = {"metadata": {}, "spec": {"suspend": False, "template": {"a": [1]}}}
     noted = {**old, "metadata": {"annotations": {"ultrascale.dev/idle": "{}"}}}
     ended = {**old, "spec": {**old["spec"], "suspend": True}}
     assert policy.refusals(noted, old=old, groups=[group]) == []
@@ -66,8 +67,8 @@ def test_somebody_hears_of_an_idle_job() -> None:
 
 
 def test_a_cluster_in_which_no_gpu_is_read_renders_nothing_of_it() -> None:
-    ledger: Any = {"ledger": {}}
-    section: Any = {**ledger, "idle_jobs": {}}
+    ledger: Object = {"ledger": {}}
+    section: Object = {**ledger, "idle_jobs": {}}
     for cluster in (job_cluster(CPU_POOL, scheduling=None), job_cluster()):
         watching, plain = (planned({**cluster, "observability": own}) for own in (section, ledger))
         assert published(watching) == published(plain)

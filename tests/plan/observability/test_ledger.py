@@ -24,13 +24,15 @@ from tests.support.jobs import (
 )
 from tests.support.ledger_life import DOCUMENT, PLAN
 from tests.support.observability_plans import HYBRID, of, planned
+from tests.support.stub_api_server import Object
 from ultrascale import config
 from ultrascale.jobs import JobManifests
 from ultrascale.lambdas.ledger import MEASURED
 from ultrascale.ledger.showback import centers_of, fees_of
+from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.network.endpoints import calls_of, features_of
 
-LEDGER: Any = {"observability": {"ledger": {}}}
+LEDGER: Object = {"observability": {"ledger": {}}}
 READER = "arn:aws:iam::444455556666:role/Finance"
 RESERVED = {
     *("gpu-reserved-block", "gpu-reserved-odcr", "gpu-block-mng", "trn-block-asg", "gpu-odcr-mng")
@@ -53,7 +55,7 @@ def test_the_dashboard_shows_what_idles_only_where_a_ledger_and_prices_do() -> N
     assert "PaidIdle" not in str(of(plain).dashboard)
 
 
-def sent(cluster: Any) -> Any:
+def sent(cluster: ClusterPlan) -> Any:
     return json.loads(json.dumps(of(cluster).fleet_metrics.input))["ledger"]
 
 
@@ -143,7 +145,7 @@ def test_the_bucket_outlives_the_cluster_and_the_function_has_no_more_rights(
     document = DOCUMENT | {"observability": {"ledger": {"readers": [READER]}, "alarms": EMAIL}}
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump(document))
-    template: Any = synthesize(file, tmp_path, validated=False).templates["observability"]
+    template = synthesize(file, tmp_path, validated=False).templates["observability"]
     found = {name: body for name, body in template["Resources"].items()}
     (bucket,) = (body for body in found.values() if body["Type"] == "AWS::S3::Bucket")
     (policy,) = (body for body in found.values() if body["Type"] == "AWS::S3::BucketPolicy")
@@ -205,7 +207,7 @@ def pods(manifests: JobManifests) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("job", [make_job(queue="applied"), SERVICE, DEV])
-def test_pods_say_who_pays_for_their_nodes_only_with_a_ledger(job: Any) -> None:
+def test_pods_say_who_pays_for_their_nodes_only_with_a_ledger(job: Object) -> None:
     cluster = job_cluster(scheduling=QUEUES)
     labelled, plain = (
         prepared(having(each, job), job["name"]) for each in (cluster | LEDGER, cluster)
@@ -221,7 +223,7 @@ def test_pods_say_who_pays_for_their_nodes_only_with_a_ledger(job: Any) -> None:
 
 
 def test_a_team_of_task_governance_pays_by_its_own_cost_center() -> None:
-    document: Any = yaml.safe_load((ROOT / "clusters" / "hybrid-hyperpod.yaml").read_text())
+    document = yaml.safe_load((ROOT / "clusters" / "hybrid-hyperpod.yaml").read_text())
     governance = document["hyperpod"]["task_governance"]
     governance["teams"][0]["cost_center"] = "4711"
     team = governance["teams"][0]["name"]
