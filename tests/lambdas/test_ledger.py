@@ -37,7 +37,7 @@ from tests.support.ledger_life import (
     lives,
 )
 from tests.support.ledgers import ledger, price_list, reservation
-from tests.support.soak import LONG
+from tests.support.soak import cases
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
 from ultrascale.lambdas.kubernetes import KubernetesError
@@ -100,7 +100,7 @@ def months(aws: LedgerAws, life: Life) -> Iterator[Sequence[Line]]:
         yield month.lines
 
 
-@settings(max_examples=10_000 if LONG else 25)
+@settings(max_examples=cases(25, 250))
 @given(life=lives())
 def test_each_bought_second_has_one_owner_or_one_reason(
     world: tuple[StubApiServer, LedgerAws], life: Life
@@ -129,7 +129,7 @@ def test_each_bought_second_has_one_owner_or_one_reason(
     assert charged <= {who for pays, who in sums if pays}
 
 
-@settings(max_examples=1_000 if LONG else 10)
+@settings(max_examples=cases(10, 100))
 @given(life=lives())
 def test_what_idles_is_priced_under_the_reason_that_the_ledger_has(
     world: tuple[StubApiServer, LedgerAws], life: Life

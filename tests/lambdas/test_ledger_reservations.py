@@ -152,9 +152,7 @@ def test_a_boto3_that_knows_no_extensions_of_plans_does_not_stop_the_ledger(
     }
     monkeypatch.setattr(ledger, "boto3", SimpleNamespace(client=Mock(return_value=client)))
 
-    row: Any = dict(
-        ledger.reserved(LedgerSettings.parse(EVENT["ledger"] | {"reserved": [own]}), NOW)
-    )
+    row = dict(ledger.reserved(LedgerSettings.parse(EVENT["ledger"] | {"reserved": [own]}), NOW))
 
     assert row[ARN]["fees"] == [{"usd": "100000.01", "since": seconds(1), "until": seconds(14)}]
 
