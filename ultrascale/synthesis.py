@@ -297,9 +297,11 @@ def _reuse_assets(old: Path, new: Path) -> None:
     The CDK writes manifests of assets last. A zip that no manifest names may be incomplete, as a
     killed `cdk synth` left it, or belong to a state before the last.
     """
-    for asset in {
-        old / name for manifest in old.rglob("*.assets.json") for name in _zips(manifest)
-    }:
+    manifests: list[Path] = []
+    # Another synthesis may replace the folder meanwhile.
+    with suppress(FileNotFoundError):
+        manifests += old.rglob("*.assets.json")
+    for asset in {old / name for manifest in manifests for name in _zips(manifest)}:
         # A file system without links gets a copy from the CDK.
         with suppress(OSError):
             os.link(asset, new / asset.name)

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -353,6 +354,18 @@ def test_two_at_once_leave_folders_of_one_synthesis(
         folder / "dist" / "0001-who.k8s.yaml"
     ).read_text()
     assert {file.name for file in folder.iterdir()} == {"cdk.out", "dist"}
+
+
+def test_a_folder_that_goes_while_its_assets_are_looked_for_stops_no_synthesis(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app(monkeypatch)
+
+    monkeypatch.setattr(Path, "rglob", Mock(side_effect=FileNotFoundError))
+
+    synthesize(FILE, Target())
+
+    assert (folder / "dist" / "0000-a.k8s.yaml").read_text() == "kind: New"
 
 
 def test_the_next_synthesis_takes_away_what_a_killed_one_left(
