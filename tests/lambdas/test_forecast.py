@@ -24,7 +24,7 @@ from ultrascale.lambdas.fleet_metrics.measures import Measures
 from ultrascale.lambdas.fleet_metrics.paid import Owner, Paid
 from ultrascale.lambdas.fleet_metrics.pods import measure_queues
 from ultrascale.lambdas.fleet_metrics.settings import Settings
-from ultrascale.lambdas.forecast import HOUR, HOURS, Hour, bought_ahead, forecast
+from ultrascale.lambdas.forecast import HOUR, HOURS, Hour, forecast, hours_ahead
 from ultrascale.lambdas.ledger import DAY, STATE
 from ultrascale.lambdas.ledger_state import State
 
@@ -119,12 +119,12 @@ def test_only_reservations_that_go_on_have_hours_left() -> None:
         reservation(0, now, [MONDAY, MONDAY + 3 * DAY], pool="plan", **plan),
         reservation(0, now, [MONDAY, MONDAY + 3 * DAY], 0, pool="gap", **plan),
     ]
-    bought = {row["pool"]: hours for row in rows if (hours := bought_ahead(row, now))}
+    bought = {row["pool"]: hours for row in rows if (hours := hours_ahead(row, now))}
     # The last 40 minutes of a block drain; nothing is bought in the second day of the plan.
     hours = {pool: len(hours) for pool, hours in bought.items()}
     assert hours == {POOL: 46, "odcr": 167, "plan": 46}
     assert {*bought[POOL].values()} == {2 * SIZE}
-    assert len(bought_ahead(rows[0], now, now + DAY)) == 23
+    assert len(hours_ahead(rows[0], now, now + DAY)) == 23
 
 
 @given(st.lists(st.floats(0, 16), min_size=2, max_size=40), st.integers(1, HOUR))
@@ -163,7 +163,7 @@ def test_use_counts_for_the_pool_that_pays_whatever_pool_runs_it() -> None:
         made["metadata"]["labels"]["ultrascale.dev/pool"] = name
         paid.add_node(made, GPUS, [], settings)
         paid.add_pod(name, Owner("running", "training", "", "", name), 6)
-    used = paid.used()
+    used = paid.use_by_reservation()
     assert used == {block["id"]: 12}
     state = advanced(None, rows, now, HOUR, {BLOCK: used[block["id"]]})
     assert [row.used for row in state.use[POOL]] == [12]
@@ -188,8 +188,8 @@ def test_a_job_in_a_queue_wants_its_accelerators_once_beside_waiting_pods(entry:
     paid.add_waiting(("training", "llm"), 8, ["gpu-block-mng"])
     found: list[Object] = [{"metadata": {"name": "job-llm-1", **OWN}, "spec": entry}]
     measure_queues(found, settings, Measures(), paid)
-    assert paid.wanted("gpu-block-mng") == 32
-    assert paid.wanted("trn-block-asg") == 0
+    assert paid.demand("gpu-block-mng") == 32
+    assert paid.demand("trn-block-asg") == 0
     ((key, text),) = paid.values()
     assert key == "waiting/training/llm"
     assert json.loads(text)["n"] == 32

@@ -41,8 +41,8 @@ from tests.support.soak import cases
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
 from ultrascale.lambdas.kubernetes import KubernetesError
-from ultrascale.lambdas.ledger import MEASURED, STATE, Row, Share, day_of, file_key, split
-from ultrascale.ledger.price import Line, grouped
+from ultrascale.lambdas.ledger import MEASURED, STATE, Row, Share, day_of, file_key, shares_of
+from ultrascale.ledger.price import Line, group_by
 from ultrascale.ledger.read import Blob
 
 
@@ -66,7 +66,7 @@ def shares(aws: LedgerAws) -> list[Share]:
     found = rows(aws)
     known = {row["reservation"]: row for row in found if row["kind"] == "reservation"}
     days = (MIDNIGHT - DAY, MIDNIGHT)
-    return [share for day in days for share in split(found, day, day + DAY, known)]
+    return [share for day in days for share in shares_of(found, day, day + DAY, known)]
 
 
 def owners(found: list[Share]) -> Counter[tuple[str, ...]]:
@@ -95,7 +95,7 @@ def months(aws: LedgerAws, life: Life) -> Iterator[Sequence[Line]]:
         month = own.showback(start, start + DAY)
         whole = sum(line.cents or 0 for line in month.lines)
         for name in ("team", "queue", "job", "pool", "type", "reservation", "reason"):
-            groups = grouped(month.lines, attrgetter(name)).values()
+            groups = group_by(month.lines, attrgetter(name)).values()
             assert sum(group.total for group in groups) == whole
         yield month.lines
 
@@ -335,5 +335,5 @@ def test_a_gap_is_charged_to_the_reservations_that_were_there_beside_it() -> Non
         for name, times in (("kept", [(0, 9), (10, 24)]), ("gone", [(0, 8)]), ("new", [(12, 24)]))
     )
     gap: Row = {"v": 1, "kind": "gap", "from": 9 * hour, "to": 10 * hour}
-    found = split([*kept, *gone, *new, gap], 0, DAY)
+    found = shares_of([*kept, *gone, *new, gap], 0, DAY)
     assert {share.reservation for share in found if share.reason == "not measured"} == {"kept"}

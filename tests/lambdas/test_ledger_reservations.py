@@ -14,7 +14,7 @@ from tests.support.ledgers import price_list, priced, reservation, write
 from tests.support.stub_api_server import Object
 from ultrascale.lambdas.fleet_metrics import ledger
 from ultrascale.lambdas.fleet_metrics.settings import LedgerSettings
-from ultrascale.lambdas.ledger import split
+from ultrascale.lambdas.ledger import shares_of
 
 ARN = "arn:aws:sagemaker:us-east-2:111122223333:training-plan/winter"
 GROUP = "arn:aws:resource-groups:us-east-2:111122223333:group/odcr"
@@ -45,7 +45,7 @@ def told(
             for answer in own:
                 stubber.add_response(name, answer)
         patch.setattr(ledger, "boto3", SimpleNamespace(client=Mock(return_value=client)))
-        found = dict(ledger.reserved(settings, now or NOW))
+        found = dict(ledger.rows_by_id(settings, now or NOW))
         stubber.assert_no_pending_responses()
     return found
 
@@ -152,7 +152,7 @@ def test_a_boto3_that_knows_no_extensions_of_plans_does_not_stop_the_ledger(
     }
     monkeypatch.setattr(ledger, "boto3", SimpleNamespace(client=Mock(return_value=client)))
 
-    row = dict(ledger.reserved(LedgerSettings.parse(EVENT["ledger"] | {"reserved": [own]}), NOW))
+    row = dict(ledger.rows_by_id(LedgerSettings.parse(EVENT["ledger"] | {"reserved": [own]}), NOW))
 
     assert row[ARN]["fees"] == [{"usd": "100000.01", "since": seconds(1), "until": seconds(14)}]
 
@@ -228,5 +228,5 @@ def test_a_block_whose_payment_failed_costs_nothing(
     block = described(BLOCK["id"], 2, State=state, StartDate=moment(1), EndDate=moment(14))
     row = told(monkeypatch, "ec2", without_extensions(block), BLOCK)[BLOCK["id"]]
     row |= {"from": seconds(2), "to": seconds(3), "started": True}
-    paid_for = sum(share.n for share in split([row], seconds(2), seconds(3)))
+    paid_for = sum(share.n for share in shares_of([row], seconds(2), seconds(3)))
     assert paid_for == (16 if paid else 0)

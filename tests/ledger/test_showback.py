@@ -29,7 +29,7 @@ from tests.support.ledgers import (
 )
 from ultrascale.lambdas.ledger import STATE, Row
 from ultrascale.lambdas.ledger_state import State
-from ultrascale.ledger.price import grouped
+from ultrascale.ledger.price import group_by
 from ultrascale.ledger.showback import Showback, groupings, price_words
 
 WINDOW = at("2026-12-29T11:30"), at("2027-01-03T11:30")
@@ -40,7 +40,7 @@ MONTHS = ("2026-12-01", "2027-01-01"), ("2027-01-01", "2027-02-01")
 
 
 def by(result: Showback, grouping: str) -> dict[str, str]:
-    sums = grouped(result.lines, GROUPINGS[grouping])
+    sums = group_by(result.lines, GROUPINGS[grouping])
     return {
         name: f"{float(group.node_seconds) / 3600:.1f} h {group.cents}"
         for name, group in sums.items()
@@ -103,13 +103,13 @@ def test_all_lines_add_up_to_the_fee_in_each_month_and_no_team_pays_for_another(
     for result in (*months, whole, *parts):
         for name in GROUPINGS.values():
             assert (
-                sum(group.total for group in grouped(result.lines, name).values()) == result.cents
+                sum(group.total for group in group_by(result.lines, name).values()) == result.cents
             )
     assert sum(map(own, parts)) == own(whole), "a period that ends within a month lost a cent"
     mine = [line for line in whole.lines if line.key.reservation == BLOCK]
     assert sum(line.node_seconds for line in mine) == 3 * (ENDS[-1] - WINDOW[0])
     seconds = {
-        name: group.node_seconds * SIZE for name, group in grouped(mine, GROUPINGS["team"]).items()
+        name: group.node_seconds * SIZE for name, group in group_by(mine, GROUPINGS["team"]).items()
     }
     assert {name: seconds[name] for name in seconds if not name.startswith("(")} == {
         team: Decimal(count) for team, count in use.items() if count

@@ -68,7 +68,7 @@ def advanced(
     head = {"cluster": "mixed-capacity", "region": "us-east-2", "account": ""}
     after = advance(state, values.items(), now, every, head)
     assert after is not None
-    return after.sampled(used)
+    return after.with_use(used)
 
 
 def used(team: str, n: int = SIZE, job: str = "train", queue: str = "") -> Mapping[str, object]:

@@ -227,7 +227,7 @@ def _print(
     from rich.box import SIMPLE
 
     from ultrascale.cli.screen import Table, screen
-    from ultrascale.ledger.price import Key, dollars, grouped
+    from ultrascale.ledger.price import Key, dollars, group_by
     from ultrascale.ledger.showback import groupings
 
     if form == "csv":
@@ -235,7 +235,7 @@ def _print(
         rows.writeheader()
         rows.writerows(_rows(result))
         return
-    groups = grouped(result.lines, groupings(result.centers)[by])
+    groups = group_by(result.lines, groupings(result.centers)[by])
     if form == "json":
         document = {"by": by, **_document(result, held, groups)}
         typer.echo(json.dumps(document, indent=2, default=str))

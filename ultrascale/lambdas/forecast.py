@@ -48,7 +48,7 @@ def paid_times(row: ReservationRow) -> Sequence[tuple[int, float]]:
     return [(start, min(end, usable)) for start, end in (parts if is_plan else [window])]
 
 
-def bought_ahead(row: ReservationRow, now: int, until: float = math.inf) -> Counter[int]:
+def hours_ahead(row: ReservationRow, now: int, until: float = math.inf) -> Counter[int]:
     """Return a reservation's accelerators by hour up to ``until``; a week if none ends."""
     bought: Counter[int] = Counter()
     for start, end in paid_times(row):

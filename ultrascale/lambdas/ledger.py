@@ -186,7 +186,7 @@ def first_reason(reasons: Collection[str]) -> str:
 Spans = Sequence[tuple[int, int]]
 
 
-def split(
+def shares_of(
     rows: Iterable[Row], start: int, end: int, known: Mapping[str, ReservationRow] | None = None
 ) -> Iterator[Share]:
     """Yield who has each accelerator that is paid for from ``start`` to ``end``, or why nobody.
@@ -202,14 +202,14 @@ def split(
             other rows misses of them.
     """
     known = known or {}
-    gaps, nodes, reserved = _sorted(rows, start, end)
+    gaps, nodes, reserved = _sort_rows(rows, start, end)
     for name in {**known, **reserved}:
         changes = reserved.get(name, [])
         yield from _gap_shares(changes or [{**known[name], "from": start, "to": end}], gaps)
         paid = [
             (low, high, row)
             for row in changes
-            for low, high in _without(*_clipped(row, start, end), gaps)
+            for low, high in _times_outside(*_paid_span(row, start, end), gaps)
         ]
         yield from _reservation_shares(paid, nodes.pop(name, []))
     for rest in nodes.values():
@@ -220,7 +220,7 @@ def split(
 _Held = tuple[NodeRow, int, int]
 
 
-def _sorted(
+def _sort_rows(
     rows: Iterable[Row], start: int, end: int
 ) -> tuple[Spans, dict[str, list[_Held]], dict[str, list[ReservationRow]]]:
     """Return gaps, measured times of nodes by reservation, and rows of reservations."""
@@ -236,7 +236,7 @@ def _sorted(
             reserved.setdefault(row["reservation"], []).append(row)
         elif row["kind"] == "gap":
             gaps.append((max(row["from"], start), min(row["to"], end)))
-    gaps = joined(gaps)
+    gaps = union_of(gaps)
     nodes: defaultdict[str, list[_Held]] = defaultdict(list)
     ends: dict[str, int] = {}
     for row in held:
@@ -245,12 +245,12 @@ def _sorted(
         high = min(row["to"], end)
         if low < high:
             ends[row["node"]] = high
-            spans = _without(low, high, gaps) if gaps else ((low, high),)
+            spans = _times_outside(low, high, gaps) if gaps else ((low, high),)
             nodes[row["reservation"]].extend((row, *span) for span in spans)
     return gaps, nodes, reserved
 
 
-def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def union_of(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return spans of time in order, those that meet as one."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(spans):
@@ -261,7 +261,7 @@ def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _without(low: int, high: int, gaps: Spans) -> Iterator[tuple[int, int]]:
+def _times_outside(low: int, high: int, gaps: Spans) -> Iterator[tuple[int, int]]:
     for begin, until in gaps:
         if until <= low or begin >= high:
             continue
@@ -272,7 +272,7 @@ def _without(low: int, high: int, gaps: Spans) -> Iterator[tuple[int, int]]:
         yield low, high
 
 
-def _clipped(row: ReservationRow, start: int, end: int) -> tuple[int, int]:
+def _paid_span(row: ReservationRow, start: int, end: int) -> tuple[int, int]:
     """Return the part of a row's time that is paid for."""
     window = row["window"] or ([start, end] if row["state"] == "active" else [start, start])
     return max(row["from"], window[0], start), min(row["to"], window[1], end)
@@ -282,9 +282,9 @@ def _gap_shares(rows: Sequence[ReservationRow], gaps: Spans) -> Iterator[Share]:
     """Yield what is not measured of a reservation: as its row up to then says, or that after."""
     for low, high in gaps:
         for row in [row for row in rows if row["from"] <= high and row["to"] >= low][:1]:
-            begin, until = _clipped({**row, "from": low, "to": high}, low, high)
+            begin, until = _paid_span({**row, "from": low, "to": high}, low, high)
             if begin < until:
-                yield _absent(row, begin, until, row["bought"], NOT_MEASURED)
+                yield _nodeless_share(row, begin, until, row["bought"], NOT_MEASURED)
 
 
 def _reservation_shares(
@@ -307,8 +307,8 @@ def _reservation_shares(
         elif row is not None and count < bought:
             reason = MISSING if row["started"] or row["window"] is None else WINDOW_START
             for begin, until, why in _halves(low, high, usable, reason):
-                yield _absent(row, begin, until, bought - count, why)
-    spilled = _spilled(full, nodes)
+                yield _nodeless_share(row, begin, until, bought - count, why)
+    spilled = _spill_times(full, nodes)
     for held in nodes:
         row, low, high = held
         beyond = spilled.get(id(held))
@@ -317,11 +317,11 @@ def _reservation_shares(
             continue
         for begin, until in beyond:
             yield from _node_shares(row, begin, until, SPILL)
-        for begin, until in _without(low, high, beyond):
+        for begin, until in _times_outside(low, high, beyond):
             yield from _node_shares(row, begin, until, "", usable)
 
 
-def _spilled(
+def _spill_times(
     full: Iterable[tuple[int, int, int]], nodes: Sequence[_Held]
 ) -> Mapping[int, list[tuple[int, int]]]:
     """Return the times of nodes beyond their reservation: the last ones, by their names."""
@@ -330,10 +330,10 @@ def _spilled(
         there = [held for held in nodes if held[1] <= low and high <= held[2]]
         for held in sorted(there, key=lambda held: held[0]["node"])[most:]:
             times[id(held)].append((low, high))
-    return {key: joined(spans) for key, spans in times.items()}
+    return {key: union_of(spans) for key, spans in times.items()}
 
 
-def _absent(row: ReservationRow, low: int, high: int, instances: int, reason: str) -> Share:
+def _nodeless_share(row: ReservationRow, low: int, high: int, instances: int, reason: str) -> Share:
     """Return instances of a reservation that are no nodes."""
     amount = instances * row["accelerators"]
     head = row["reservation"], row["purchase"], row["pool"], row["type"], "", "", ""

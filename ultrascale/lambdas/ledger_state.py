@@ -53,7 +53,7 @@ class State:
         rows = (f"{start} {key} {text}" for key, (start, text) in self.running.items())
         return encode(chain([json.dumps(head)], rows))
 
-    def sampled(self, used: Mapping[str, float]) -> "State":
+    def with_use(self, used: Mapping[str, float]) -> "State":
         """Return the state with the use of reservations that are paid for now, by pool."""
         now, use, counts = self.at // HOUR, {**self.use}, {**self.used}
         sums: defaultdict[str, float] = defaultdict(float)

@@ -9,7 +9,7 @@ from string import Template
 
 from ultrascale.catalog.tables import read_table
 from ultrascale.frozen import Frozen
-from ultrascale.lambdas.forecast import HOUR, bought_ahead, forecast
+from ultrascale.lambdas.forecast import HOUR, forecast, hours_ahead
 from ultrascale.lambdas.ledger import DAY, ReservationRow
 from ultrascale.ledger import read
 from ultrascale.ledger.showback import Ledger, Showback
@@ -56,7 +56,7 @@ def look_ahead(ledger: Ledger, file: str, now: int, days: int) -> Iterator[Outlo
     rows = sorted(state.reservations(), key=itemgetter("pool"))
     for pool, group in groupby(rows, key=itemgetter("pool")):
         reserved = [
-            (row, bought_ahead(row, now, until), _usd(row, past, now, until)) for row in group
+            (row, hours_ahead(row, now, until), _usd(row, past, now, until)) for row in group
         ]
         reserved = [one for one in reserved if one[1] or _option(one[0]) == "future-dated"]
         if not reserved:
@@ -103,7 +103,7 @@ def _usd(row: ReservationRow, past: Showback, now: int, until: int) -> float | N
             ahead = (window for window in bought.windows if window.starts < until)
             left = [window for window in ahead if now < window.ends]
             hours = sum(min(window.ends, until) - max(window.starts, now) for window in left) / HOUR
-            cents = sum(window.accrued(until) - window.accrued(now) for window in left)
+            cents = sum(window.accrual(until) - window.accrual(now) for window in left)
             if left and all(window.cents is not None for window in left):
                 return cents / 100 / hours * row["accelerators"] / bought.accelerators
     return None

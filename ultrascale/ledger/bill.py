@@ -138,7 +138,7 @@ def _lines(file: Path, *, net: bool) -> Iterator[tuple[int, Mapping[str, str]]]:
         stream = gzip.GzipFile(fileobj=plain) if start[:2] == _GZIP else plain
         rows = csv.reader(io.TextIOWrapper(stream, "utf-8-sig", newline=""), strict=True)
         header = next(rows, list[str]())
-        if missing := ", ".join(_missing(header, net=net)):
+        if missing := ", ".join(_missing_columns(header, net=net)):
             raise ValueError(f"no CUR 2.0 for this: it lacks {missing}")
         for row in rows:
             if len(row) != len(header):
@@ -146,7 +146,7 @@ def _lines(file: Path, *, net: bool) -> Iterator[tuple[int, Mapping[str, str]]]:
             yield rows.line_num, dict(zip(header, row, strict=True))
 
 
-def _missing(header: Sequence[str], *, net: bool) -> Iterable[str]:
+def _missing_columns(header: Sequence[str], *, net: bool) -> Iterable[str]:
     # The columns of Savings Plans and Reserved Instances may be left out where nobody has them.
     wanted = {**terms("column"), terms("item", "net" if net else "use")["Usage"]: ""}
     for name, setting in wanted.items():

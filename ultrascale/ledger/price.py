@@ -48,7 +48,7 @@ class Window(NamedTuple):
     ends: int  # Its end
     cents: int | None  # Its fee; None where nothing states it
 
-    def accrued(self, until: int) -> int:
+    def accrual(self, until: int) -> int:
         """Return the cents of the fee that the time up to ``until`` has used."""
         passed = min(max(until, self.starts), self.ends) - self.starts
         return (self.cents or 0) * passed // (self.ends - self.starts)
@@ -121,7 +121,7 @@ def windows_of(
     )
 
 
-def shared(cents: int, weights: Mapping[Key, int]) -> Mapping[Key, int]:
+def split_cents(cents: int, weights: Mapping[Key, int]) -> Mapping[Key, int]:
     """Return ``cents`` in proportion to ``weights``, by largest remainder."""
     total = sum(weights.values()) or 1
     parts = {key: divmod(cents * weight, total) for key, weight in weights.items()}
@@ -190,11 +190,11 @@ def lines_of(
     """
     seconds: dict[tuple[Key, Basis], Decimal] = defaultdict(Decimal)
     money: dict[tuple[Key, Basis], int] = defaultdict(int)
-    for weights, cents, priced in (*_by_fee(totals), *_by_rate(totals, sizes, rate_of)):
+    for weights, cents, priced in (*_fee_parts(totals), *_rate_parts(totals, sizes, rate_of)):
         basis = "unknown" if cents is None else priced
         for key, weight in weights.items():
             seconds[key, basis] += Decimal(weight) / Decimal(sizes[key.type] * _UNIT)
-        for key, part in shared(cents or 0, weights).items():
+        for key, part in split_cents(cents or 0, weights).items():
             money[key, basis] += part
     return [
         Line(
@@ -207,7 +207,7 @@ def lines_of(
     ]
 
 
-def _by_fee(totals: Totals) -> Iterator[tuple[Mapping[Key, int], int | None, Basis]]:
+def _fee_parts(totals: Totals) -> Iterator[tuple[Mapping[Key, int], int | None, Basis]]:
     """Yield the lines of each window in each month, with the part of its fee."""
     for name, bought in totals.bought.items():
         for window in bought.windows:
@@ -217,10 +217,10 @@ def _by_fee(totals: Totals) -> Iterator[tuple[Mapping[Key, int], int | None, Bas
                 if left > 0:
                     gap = bought.key._replace(reason=NOT_MEASURED)
                     weights = {**weights, gap: weights.get(gap, 0) + left}
-                yield weights, window.cents and window.accrued(last) - window.accrued(first), "fee"
+                yield weights, window.cents and window.accrual(last) - window.accrual(first), "fee"
 
 
-def _by_rate(
+def _rate_parts(
     totals: Totals, sizes: Mapping[str, float], rate_of: Callable[[Key], Decimal | None]
 ) -> Iterator[tuple[Mapping[Key, int], int | None, Basis]]:
     """Yield the lines of each rate in each month, with their cost."""
@@ -242,7 +242,7 @@ def prepaid_of(totals: Totals) -> Iterator[Prepaid]:
         windows = bought.windows
         if bought.is_in(totals.starts, totals.ends) and None not in bought.fees:
             before, until, fee = (
-                sum(window.accrued(edge) for window in windows)
+                sum(window.accrual(edge) for window in windows)
                 for edge in (totals.starts, totals.ends, windows[-1].ends)
             )
             yield Prepaid(reservation=name, before=before, within=until - before, after=fee - until)
@@ -261,7 +261,7 @@ class Group(NamedTuple):
         return (self.cents or 0) + (self.estimate or 0)
 
 
-def grouped(lines: Iterable[Line], name_of: Callable[[Key], str]) -> Mapping[str, Group]:
+def group_by(lines: Iterable[Line], name_of: Callable[[Key], str]) -> Mapping[str, Group]:
     """Return the sums of lines by name, the dearest first."""
     sums: dict[str, Group] = defaultdict(Group)
     for line in lines:

@@ -57,7 +57,7 @@ def files_of(
     """
     names = {f"day={day}": day for day in days}
     files: dict[date, list[Blob]] = {day: [] for day in days}
-    for blob in (_in_bucket if source.startswith(S3) else _in_folder)(source, names, account_of):
+    for blob in (_s3_blobs if source.startswith(S3) else _disk_blobs)(source, names, account_of):
         files[blob.day].append(blob)
     with suppress(UsageError, ConfigError):
         state = state_of(source, account_of)
@@ -75,7 +75,7 @@ def files_of(
     return files
 
 
-def _in_folder(source: str, days: Mapping[str, date], _: object) -> Iterator[Blob]:
+def _disk_blobs(source: str, days: Mapping[str, date], _: object) -> Iterator[Blob]:
     if not (folder := Path(source)).is_dir():
         raise UsageError([f"--source: there is no folder {source}; name that of the ledger"])
     for file in sorted(folder.glob("**/day=*/*.json.gz")):
@@ -83,10 +83,10 @@ def _in_folder(source: str, days: Mapping[str, date], _: object) -> Iterator[Blo
             yield Blob(str(file), days[file.parent.name], file.read_bytes())
 
 
-def _in_bucket(
+def _s3_blobs(
     source: str, days: Mapping[str, date], account_of: Callable[[], Account]
 ) -> Iterator[Blob]:
-    account, bucket, prefix = _opened(source, account_of)
+    account, bucket, prefix = _open_source(source, account_of)
 
     def read(key: str) -> Blob:
         return Blob(f"{S3}{bucket}/{key}", days[key.split("/")[-2]], _content(account, bucket, key))
@@ -103,7 +103,7 @@ def _in_bucket(
         yield from readers.map(read, keys)
 
 
-def _opened(source: str, account_of: Callable[[], Account]) -> tuple[Account, str, str]:
+def _open_source(source: str, account_of: Callable[[], Account]) -> tuple[Account, str, str]:
     """Return the account that reads a source in S3, its bucket, and the prefix of its keys."""
     bucket, _, prefix = source.removeprefix(S3).partition("/")
     return account_of(), bucket, f"{prefix.rstrip('/')}/".lstrip("/")
@@ -123,7 +123,7 @@ def state_of(source: str, account_of: Callable[[], Account]) -> State:
     """
     name = STATE.removeprefix(PREFIX)
     if source.startswith(S3):
-        account, bucket, prefix = _opened(source, account_of)
+        account, bucket, prefix = _open_source(source, account_of)
         try:
             content = _content(account, bucket, prefix + name)
         except UnansweredError as error:

@@ -12,7 +12,7 @@ from ultrascale.errors import QuestionError
 from ultrascale.frozen import Frozen
 from ultrascale.lambdas.ledger import DAY, NOT_MEASURED, Share, day_of
 from ultrascale.ledger.bill import Bill, Charge
-from ultrascale.ledger.price import Key, Line, Window, shared
+from ultrascale.ledger.price import Key, Line, Window, split_cents
 from ultrascale.ledger.showback import Showback
 from ultrascale.plan.needs.pools import PAID_BEFORE
 
@@ -103,7 +103,7 @@ def reconcile(showback: Showback, uses: Uses, bill: Bill) -> Reconciled:
         for (name, counts), usd in sorted(held.sums.items(), key=lambda item: -abs(item[1]))
         if round(usd, 2)
     ]
-    lines = _billed(showback.lines, held.spent)
+    lines = _lines_at_bill(showback.lines, held.spent)
     whole = Decimal(max(sum(line.cents or 0 for line in lines), 1)) / 100
     return Reconciled(
         lines=tuple(lines),
@@ -153,13 +153,13 @@ class _Held:
         if weights is None:
             self.add(f"{_NOT_IN_LEDGER}: {charges[0].name}", _sum(charges), charges)
         elif charges:
-            self._spread(resource, charges, use, weights)
+            self._spread_cost(resource, charges, use, weights)
         else:
             gap = all(key.reason == NOT_MEASURED for key in weights)
             name = NOT_MEASURED if gap else f"{_NOT_IN_BILL}: {resource}"
             self.add(name, -self._estimate(weights), counts=not gap)
 
-    def _spread(
+    def _spread_cost(
         self, resource: str, charges: Sequence[Charge], use: _Weights, weights: _Weights
     ) -> None:
         """Give the cost of one resource in one hour to lines by their weights."""
@@ -205,7 +205,7 @@ class _Held:
         # A line of another amount may be that of a fee that the ledger lacks.
         for key, window in sorted(windows, key=lambda pair: pair[1].cents is None):
             name, dates = key.reservation, _months(window)
-            charge, way = _match(key, window, charges)
+            charge, way = _match_charge(key, window, charges)
             fee = Decimal(window.cents or 0) / 100
             if charge is not None:
                 charges.remove(charge)
@@ -232,11 +232,11 @@ def _sum(charges: Iterable[Charge]) -> Decimal:
     return sum((charge.usd for charge in charges), Decimal())
 
 
-def _billed(lines: Iterable[Line], spent: Mapping[Key, Decimal]) -> Sequence[Line]:
+def _lines_at_bill(lines: Iterable[Line], spent: Mapping[Key, Decimal]) -> Sequence[Line]:
     """Return the lines, those with a rate at the bill's amounts; without one they have no money."""
     weights = {key: int(usd * _EXACT) for key, usd in spent.items()}
     # The bill has ten places; shares of it have more, and may fall below half a cent.
-    cents = shared(round(round(sum(spent.values()), 10) * 100), weights)
+    cents = split_cents(round(round(sum(spent.values()), 10) * 100), weights)
     return [
         line
         if line.key.purchase in PAID_BEFORE
@@ -249,7 +249,7 @@ def _billed(lines: Iterable[Line], spent: Mapping[Key, Decimal]) -> Sequence[Lin
     ]
 
 
-def _match(key: Key, window: Window, charges: Iterable[Charge]) -> tuple[Charge | None, str]:
+def _match_charge(key: Key, window: Window, charges: Iterable[Charge]) -> tuple[Charge | None, str]:
     """Return the line of a window's fee, and the way it was recognized."""
     named = [charge for charge in charges if charge.reservation == key.reservation]
     others = [

@@ -27,7 +27,7 @@ from ultrascale.lambdas.ledger import (
     Row,
     Share,
     WaitingRow,
-    split,
+    shares_of,
 )
 from ultrascale.ledger import read
 from ultrascale.ledger.price import (
@@ -103,7 +103,7 @@ class Ledger(NamedTuple):
             UnansweredError: S3 refused to list or to read the bucket.
         """
         files = self.files(starts, ends)
-        bought = tuple(self._bought(chain.from_iterable(files.values())))
+        bought = tuple(self._reservations(chain.from_iterable(files.values())))
         totals = Totals(starts, ends, bought)
         measured = _Measured(self.cluster.name, totals, watch)
         # Rows form no cycles: the collector would walk millions of them, and free nothing.
@@ -148,7 +148,7 @@ class Ledger(NamedTuple):
             self.kept.update(read.files_of(self.source, self.cluster.name, unread, self.account_of))
         return {day: self.kept[day] for day in days}
 
-    def _bought(self, blobs: Iterable[Blob]) -> Iterator[Bought]:
+    def _reservations(self, blobs: Iterable[Blob]) -> Iterator[Bought]:
         """Yield the reservations with an end that the file or the ledger names."""
         by_name: dict[str, list[ReservationRow]] = defaultdict(list)
         for row in chain.from_iterable(map(read.reservations_of, blobs)):
@@ -160,7 +160,7 @@ class Ledger(NamedTuple):
             fees = {fee["until"]: fee for row in rows for fee in row["fees"]}
             most = max(row["bought"] for row in rows)  # None in a gap of a plan
             key = Key(name, last["purchase"], last["pool"], last["type"], "")
-            yield self._paid(key, most * last["accelerators"], windows, [*fees.values()])
+            yield self._reservation(key, most * last["accelerators"], windows, [*fees.values()])
         for pool in self.cluster.pools:
             name = None if pool.reservation is None else pool.reservation.id
             if name is None or name in by_name or pool.window is None:
@@ -169,7 +169,7 @@ class Ledger(NamedTuple):
             # The file alone names it: nothing of it was measured.
             window = [int(at.timestamp()) for at in (pool.window.starts, pool.window.ends)]
             key = Key(name, pool.purchase, pool.pool, pool.node_types[0], "")
-            yield self._paid(key, pool.max_nodes * pool.accelerators_per_node, [window], [])
+            yield self._reservation(key, pool.max_nodes * pool.accelerators_per_node, [window], [])
 
     def _rate(self, rates: dict[tuple[str, str], Price], key: Key) -> Decimal | None:
         """Return US dollars of a node-hour; None without a price, or where a fee pays."""
@@ -184,7 +184,7 @@ class Ledger(NamedTuple):
             return Decimal(str(price.price))
         return None
 
-    def _paid(
+    def _reservation(
         self,
         key: Key,
         accelerators: float,
@@ -199,7 +199,7 @@ class Ledger(NamedTuple):
             known[None] = Decimal(str(price.price))
             source = f"{price.source} on {price.valid_on}"
         starts, ends = min(start for start, _ in windows), {end for _, end in windows}
-        stated = self._stated(key, windows)
+        stated = self._fees_of(key, windows)
         if None in stated and not any(fee["since"] <= starts for fee in fees):
             # The fee of the purchase; AWS tells those of extensions.
             known, source = {**known, **stated}, "the cluster file"
@@ -216,7 +216,7 @@ class Ledger(NamedTuple):
             source,
         )
 
-    def _stated(self, key: Key, windows: Sequence[Sequence[int]]) -> Mapping[int | None, Decimal]:
+    def _fees_of(self, key: Key, windows: Sequence[Sequence[int]]) -> Mapping[int | None, Decimal]:
         """Return the fees of the file: by the reservation, else by its pool at the same time."""
         times = [
             pool.window for pool in self.cluster.pools if pool.pool == key.pool and pool.window
@@ -264,17 +264,17 @@ class _Measured:
                 self.waiting.append(row)
             else:
                 self.sizes[row["type"]] = row["accelerators"]
-        for share in split(rows, starts, ends, self._known):
+        for share in shares_of(rows, starts, ends, self._known):
             key = self._totals.add(share)
             if self._watch is not None:
                 self._watch(key, share)
-        self._known = _known_after(rows, self._known)
+        self._known = _last_reservations(rows, self._known)
 
 
 _Known = Mapping[str, ReservationRow]
 
 
-def _known_after(rows: Sequence[Row], known: _Known) -> _Known:
+def _last_reservations(rows: Sequence[Row], known: _Known) -> _Known:
     """Return the reservations at a day's last measurement; others are in no gap that follows."""
     end = max((row["to"] for row in rows if row["kind"] != "gap"), default=None)
     if end is None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from ultrascale.ledger.price import Group, Key, dollars, grouped
+from ultrascale.ledger.price import Group, Key, dollars, group_by
 from ultrascale.ledger.showback import Showback, groupings
 from ultrascale.plan.needs.tables import words_table
 from ultrascale.report.calendar import Axis, Column, day_boxes, stack_boxes
@@ -73,7 +73,7 @@ def usage_drawing(days: Sequence[Showback]) -> Drawing:
 
 
 def _groups(days: Sequence[Showback], name_of: Callable[[Key], str]) -> Mapping[str, Group]:
-    return grouped((line for day in days for line in day.lines), name_of)
+    return group_by((line for day in days for line in day.lines), name_of)
 
 
 def _cells(group: Group) -> tuple[str, str, str]:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.exceptions import ClientError
 
-from ..forecast import Forecast, bought_ahead, forecast
-from ..ledger import DRAIN, HELD, STATE, Fee, joined, split
+from ..forecast import Forecast, forecast, hours_ahead
+from ..ledger import DRAIN, HELD, STATE, Fee, shares_of, union_of
 from ..ledger_state import State, advance
 from .paid import Paid
 from .settings import LedgerSettings, Reserved
@@ -49,7 +49,7 @@ _UNPAID = frozenset(
 _UNPAID_EXTENSIONS = frozenset({"Pending", "Failed"})
 
 
-def reserved(settings: LedgerSettings, now: int) -> Iterator[tuple[str, _Value]]:
+def rows_by_id(settings: LedgerSettings, now: int) -> Iterator[tuple[str, _Value]]:
     """Yield the reservations of the pools and their training plans, with rows without times.
 
     Raises:
@@ -189,7 +189,7 @@ def _training_plan(sagemaker: "SageMakerClient", stated: Reserved, now: int) -> 
     start, end = (int(at.timestamp()) for at in times)
     base = min([end, *(fee["since"] for fee in extensions)])
     parts = [*_parts_of(answer.get("ReservedCapacitySummaries", ()), start, base)]
-    fees = [*_spread(answer["UpfrontFee"], parts), *extensions]
+    fees = [*_fees_by_part(answer["UpfrontFee"], parts), *extensions]
     # Nothing is bought between the parts of a plan.
     has_gap = start <= now < end and not any(fee["since"] <= now < fee["until"] for fee in fees)
     return _value(
@@ -213,12 +213,12 @@ def _parts_of(
         for summary in summaries
         if "StartTime" in summary and "EndTime" in summary
     ]
-    for low, high in joined(times or [(start, end)]):
+    for low, high in union_of(times or [(start, end)]):
         if low < min(high, end):
             yield low, min(high, end)
 
 
-def _spread(usd: str, parts: Sequence[tuple[int, int]]) -> Iterator[Fee]:
+def _fees_by_part(usd: str, parts: Sequence[tuple[int, int]]) -> Iterator[Fee]:
     """Yield a fee in parts by their lengths, in whole cents that add up to it."""
     cents, whole = round(Decimal(usd) * 100), sum(high - low for low, high in parts)
     passed = paid = 0
@@ -248,11 +248,11 @@ def record(paid: Paid, cluster: str, function: str, *, now: int) -> State | None
     if paid.idle is not None:
         last = before or State(now)
         paid.idle.follow(last.idle, last.at, now)
-    used = paid.used()
+    used = paid.use_by_reservation()
     state = advance(before, _values(paid, before, now), now, paid.settings.every, head)
     if state is None:
         return None
-    state = state.sampled(used)
+    state = state.with_use(used)
     if paid.idle is not None:
         state = replace(state, idle=paid.idle.stretches)
     if not _write(s3, bucket, STATE, state.text(), etag):
@@ -266,9 +266,9 @@ def forecasts(paid: Paid, state: State) -> Iterator[tuple[str, Forecast]]:
     """Yield the forecast of each pool with reservations whose use is known for long enough."""
     pools: dict[str, Counter[int]] = {}
     for row in state.reservations():
-        pools.setdefault(row["pool"], Counter()).update(bought_ahead(row, state.at))
+        pools.setdefault(row["pool"], Counter()).update(hours_ahead(row, state.at))
     for pool, bought in pools.items():
-        outlook = forecast(state.use.get(pool, ()), bought, paid.wanted(pool))
+        outlook = forecast(state.use.get(pool, ()), bought, paid.demand(pool))
         if outlook is not None:
             yield pool, outlook
 
@@ -294,7 +294,7 @@ def idle_spend(paid: Paid, state: State, rates: Mapping[str, float]) -> Iterator
             yield DRAIN if drains else reason, nodes * rates[pool]
     for row in reserved:
         row["bought"] -= paid.joined[row["reservation"]]
-    for share in split(reserved, state.at, state.at + 1):
+    for share in shares_of(reserved, state.at, state.at + 1):
         if share.pool in rates:
             yield share.reason, share.n / sizes[share.reservation] * rates[share.pool]
 
@@ -303,7 +303,7 @@ def _values(paid: Paid, before: State | None, now: int) -> Iterator[tuple[str, s
     yield from paid.values()
     rows = [] if before is None else before.reservations()
     started = {row["reservation"] for row in rows if row["started"]} | paid.joined.keys()
-    for name, value in reserved(paid.settings, now):
+    for name, value in rows_by_id(paid.settings, now):
         text = json.dumps({**value, "started": name in started}, separators=(",", ":"))
         yield f"reservation/{name}", text
 

@@ -125,11 +125,11 @@ class Paid:
         usable.update(pools)
         self._wanted |= usable
 
-    def wanted(self, pool: str) -> float:
+    def demand(self, pool: str) -> float:
         """Return the accelerators that jobs want which wait and could use a pool."""
         return sum(max(n) for job, n in self._waiting.items() if pool in self._usable[job])
 
-    def used(self) -> Mapping[str, float]:
+    def use_by_reservation(self) -> Mapping[str, float]:
         """Return the accelerators in use on the nodes of each reservation."""
         used: defaultdict[str, float] = defaultdict(float)
         for name, node in self._nodes.items():

@@ -225,7 +225,7 @@ def place_of(account: Account, cluster: config.Cluster, stated: str) -> Place:
     return Place(
         bucket=bucket,
         prefix=prefix,
-        s3_name=_made_bucket(account, cluster, bucket)
+        s3_name=_stack_bucket(account, cluster, bucket)
         if existing is None or existing.existing is None
         else existing.existing,
         mount_path="" if claim is None else claim.mount_path,
@@ -233,7 +233,7 @@ def place_of(account: Account, cluster: config.Cluster, stated: str) -> Place:
     )
 
 
-def _made_bucket(account: Account, cluster: config.Cluster, bucket: str) -> str:
+def _stack_bucket(account: Account, cluster: config.Cluster, bucket: str) -> str:
     """Return S3's name of a bucket that the storage stack makes."""
     stack = stack_of(cluster.name, "storage")
     name = bucket_of_stack(account, stack, bucket)

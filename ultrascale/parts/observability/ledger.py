@@ -24,8 +24,8 @@ def plan_ledger(
     counted = [pool for pool in pools if pool.accelerator is not None]
     if keys is None or not counted:
         return None
-    reserved = [*_reserved(cluster, counted)]
-    idle = _idle(cluster, section.idle_jobs, pools)
+    reserved = [*_reservations(cluster, counted)]
+    idle = _idle_settings(cluster, section.idle_jobs, pools)
     ends = section.idle_jobs is not None and section.idle_jobs.then == "end"
     settings = LedgerSettings(
         bucket=names.LEDGER_BUCKET,
@@ -57,7 +57,7 @@ def plan_ledger(
     )
 
 
-def _idle(
+def _idle_settings(
     cluster: config.Cluster, keys: IdleJobs | None, pools: Sequence[PoolPlan]
 ) -> IdleSettings | None:
     measured = sorted({pool.pool for pool in fleet_metrics.measured_gpu_pools(pools)})
@@ -76,7 +76,7 @@ def _idle(
     )
 
 
-def _unseen(pool: PoolPlan) -> str:
+def _words(pool: PoolPlan) -> str:
     why = f"image {pool.ami_type}" if pool.facts.runs_pinned_image else pool.provisioner
     return f"{pool.name} ({why if pool.accelerator == names.NVIDIA_GPU else 'no GPUs'})"
 
@@ -87,7 +87,7 @@ def idle_jobs_are_seen(plan: ClusterPlan) -> config.Mistakes:
     observability = plan.part(Plan)
     ledger = None if observability is None else observability.ledger
     if ledger is not None and ledger.ends_unseen:
-        pools = ", ".join(_unseen(pool) for pool in plan.all_pools if pool.accelerator is not None)
+        pools = ", ".join(_words(pool) for pool in plan.all_pools if pool.accelerator is not None)
         wrong = f"nothing in this cluster tells the use of an accelerator: {pools}"
         at = ("observability", "idle_jobs", "then")
         yield config.Mistake(at, wrong, "write tell, or leave idle_jobs out", got="end")
@@ -98,7 +98,7 @@ def _accelerators(pool: PoolPlan) -> Mapping[str, int]:
     return dict(zip(pool.node_types, counts, strict=True))
 
 
-def _reserved(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Reserved]:
+def _reservations(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Reserved]:
     """Yield the reservations that pools name; a resource group counts as one."""
     purchases = {pool.name: pool.purchase for pool in cluster.pools}
     for name, pool in {pool.pool: pool for pool in pools}.items():

@@ -143,7 +143,7 @@ class Listed(NamedTuple):
     prices: tuple[Price, ...]  # Prices of all types; empty where one is missing
     missing: tuple[str, ...]  # Types without a price
 
-    def dearest(self, region: str) -> PerNode:
+    def highest_price(self, region: str) -> PerNode:
         """Return the highest price."""
         if self.prices:
             return _per_node(max(self.prices, key=lambda price: price.price), RATES[self.service])
@@ -176,7 +176,7 @@ def listed_prices(
 def on_demand_price(pool: PoolPlan, region: str, price_list: PriceList) -> PerNode:
     """Return the On-Demand price of a node in EC2, the highest among its types."""
     listed = listed_prices(pool.instance_types, "on-demand", "ec2", region, price_list)
-    return listed.dearest(region)
+    return listed.highest_price(region)
 
 
 def _per_node(price: Price, words: str) -> PerNode:
@@ -323,7 +323,7 @@ def price_as_bought(pool: PoolPlan, region: str, price_list: PriceList) -> PerNo
     if pool.purchase in PAID_BEFORE and (seller != "ec2" or not listed.prices):
         words = f"a {pool.purchase} is paid up front, at a price that only AWS's offer states"
         return PerNode(value=None, words=words)
-    price = listed.dearest(region)
+    price = listed.highest_price(region)
     if not is_capped(pool, price):
         return price
     return replace(price, words=f"{price.words}, the most that Spot costs")
