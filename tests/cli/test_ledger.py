@@ -16,15 +16,15 @@ from tests.support.account import connects
 from tests.support.bills import ARN, fee_line, line
 from tests.support.command_line import Ultrascale
 from tests.support.fake_aws import Refusal
-from tests.support.ledgers import BLOCK, FILE, TYPE, at, idle, node, reservation, used, write
+from tests.support.ledgers import BLOCK, FILE, TYPE, busy, idle, node, reservation, utc, write
 from tests.support.stub_api_server import Object
 from ultrascale.lambdas.ledger import Row
 
-WINDOW = at("2026-10-29T11:30"), at("2026-11-02T11:30")
+WINDOW = utc("2026-10-29T11:30"), utc("2026-11-02T11:30")
 ROWS = [
     reservation(*WINDOW, WINDOW),
-    node(*WINDOW, 1, [used("a", 6), idle("job waits", 2)]),
-    node(at("2026-10-30T11:30"), WINDOW[1], 2, [used("b")]),
+    node(*WINDOW, 1, [busy("a", 6), idle("job waits", 2)]),
+    node(utc("2026-10-30T11:30"), WINDOW[1], 2, [busy("b")]),
 ]
 PRICES = f"""region,service,item,unit,price,currency,valid_on,source
 us-east-2,ec2-capacity-block,{BLOCK},fee,12345.67,USD,2026-10-20,invoice
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return write(tmp_path, ROWS)
 
 
-def shown(ultrascale: Ultrascale, folder: Path, *words: str, status: int = 0) -> str:
+def output(ultrascale: Ultrascale, folder: Path, *words: str, status: int = 0) -> str:
     """Return what is printed: without an error, where a form for programs is asked, on stdout."""
     own = ("--source", str(folder), "--prices", str(folder / "prices.csv"))
     answer = ultrascale("ledger", FILE, *own, *words)
@@ -48,7 +48,7 @@ def shown(ultrascale: Ultrascale, folder: Path, *words: str, status: int = 0) ->
 def test_each_team_sees_its_hours_and_money_and_finance_what_was_used_before(
     ultrascale: Ultrascale, folder: Path
 ) -> None:
-    text = shown(ultrascale, folder, "--month", "2026-11")
+    text = output(ultrascale, folder, "--month", "2026-11")
 
     # Both nodes of the block are used for 35.5 of its 96 hours: 12,345.67 x 35.5 / 96 = 4,565.33.
     assert re.search(r"^ *b +35\.5 +2,282\.66 +50\.0 %$", text, re.MULTILINE)
@@ -63,10 +63,10 @@ def test_the_finest_lines_add_up_over_both_months_to_the_fee(
 ) -> None:
     cents = 0
     for month in ("2026-10", "2026-11"):
-        rows = csv.DictReader(io.StringIO(shown(ultrascale, folder, "--month", month, "--csv")))
+        rows = csv.DictReader(io.StringIO(output(ultrascale, folder, "--month", month, "--csv")))
         cents += sum(round(float(row["usd"]) * 100) for row in rows if row["reservation"] == BLOCK)
     both = ("--from", "2026-10-01", "--until", "2026-12-01")
-    document = json.loads(shown(ultrascale, folder, *both, "--json", "--by", "reason"))
+    document = json.loads(output(ultrascale, folder, *both, "--json", "--by", "reason"))
 
     assert cents == document["cents"] == 1234567
     names = [group["name"] for group in document["groups"] if group["cents"]]
@@ -95,7 +95,7 @@ def test_the_finest_lines_add_up_over_both_months_to_the_fee(
 def test_a_wrong_option_or_a_day_without_a_file_is_named(
     ultrascale: Ultrascale, folder: Path, words: tuple[str, ...], status: int, said: str
 ) -> None:
-    assert said in shown(ultrascale, folder, *words, status=status)
+    assert said in output(ultrascale, folder, *words, status=status)
 
 
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -126,7 +126,7 @@ def test_a_file_that_is_no_ledger_of_the_cluster_gives_no_sums(
     spoil, words = WRONG[case]
     spoil(folder)
 
-    text = shown(ultrascale, folder, "--month", "2026-10", status=1)
+    text = output(ultrascale, folder, "--month", "2026-10", status=1)
 
     assert words in text
     assert "day=2026-10-30" in text
@@ -135,22 +135,22 @@ def test_a_file_that_is_no_ledger_of_the_cluster_gives_no_sums(
 def test_a_bill_beyond_the_tolerance_ends_with_status_3(
     ultrascale: Ultrascale, folder: Path
 ) -> None:
-    stray = line(at("2026-10-30"), f"BoxUsage:{TYPE}", 99, resource="i-0123456789abcdef0")
+    stray = line(utc("2026-10-30"), f"BoxUsage:{TYPE}", 99, resource="i-0123456789abcdef0")
     fee = fee_line(WINDOW[0], "12345.67", arn=ARN)
     good = bills.write(folder / "good.csv", [fee])
     bad = bills.write(folder / "bad.csv.gz", [fee, stray])
     month = ("--month", "2026-10", "--reconcile")
 
-    assert "differs by 0.00 %, within" in shown(ultrascale, folder, *month, str(good))
-    text = shown(ultrascale, folder, *month, str(bad), status=3)
+    assert "differs by 0.00 %, within" in output(ultrascale, folder, *month, str(good))
+    text = output(ultrascale, folder, *month, str(bad), status=3)
     assert "99.00: in the bill, not in the ledger: i-0123456789abcdef0" in text
-    shown(ultrascale, folder, *month, str(bad), "--tolerance", "5")
+    output(ultrascale, folder, *month, str(bad), "--tolerance", "5")
     table = ultrascale("ledger", FILE, "--source", folder, "--csv", *month, bad)
     assert table.stdout.startswith("reservation,purchase,pool,")
     assert "beyond the tolerance of 0.5 %" in table.stderr
     both = ("--from", "2026-10-01", "--until", "2026-11-09", "--reconcile", str(good))
-    assert "no line of 2026-11" in shown(ultrascale, folder, *both, status=1)
-    shapes = shown(ultrascale, folder, *month, str(bad), "--redact", status=3)
+    assert "no line of 2026-11" in output(ultrascale, folder, *both, status=1)
+    shapes = output(ultrascale, folder, *month, str(bad), "--redact", status=3)
     assert shapes == f"Usage,USE2-BoxUsage:{TYPE},,i-X,reservation empty\n"
 
 
@@ -167,7 +167,7 @@ def test_a_month_without_a_line_has_a_header_and_says_why_it_is_empty(
 def test_the_setup_names_the_cluster_its_reservations_and_all_columns(
     ultrascale: Ultrascale, folder: Path
 ) -> None:
-    text = shown(ultrascale, folder, "--setup", "--net")
+    text = output(ultrascale, folder, "--setup", "--net")
 
     assert f"{bills.CR_ARN} LIKE '%{BLOCK}'" in text
     assert f"{bills.CR_ARN} LIKE '%RESERVATION-OF-gpu-reserved-odcr'" in text
@@ -206,7 +206,7 @@ def test_the_ledger_of_the_stack_is_read_where_no_folder_is_named(
     stack = {"StackName": "s", "StackStatus": "CREATE_COMPLETE", "CreationTime": 0}
     output = {"Description": "Bucket ledger", "OutputKey": "Name", "OutputValue": "the-ledger"}
 
-    def listed(asked: Object) -> Object:
+    def list_keys(asked: Object) -> Object:
         return {"Contents": [{"Key": key} for key in files if key.startswith(asked["Prefix"])]}
 
     def read(asked: Object) -> Object:
@@ -218,7 +218,7 @@ def test_the_ledger_of_the_stack_is_read_where_no_folder_is_named(
         monkeypatch,
         {
             "cloudformation:DescribeStacks": {"Stacks": [stack | {"Outputs": [output]}]},
-            "s3:ListBucket": listed,
+            "s3:ListBucket": list_keys,
             "s3:GetObject": read,
         },
         region="us-east-2",

@@ -16,7 +16,7 @@ from tests.support.ledger_aws import LedgerAws, reached_aws
 from tests.support.ledger_call import call
 from tests.support.ledger_life import BLOCK as BLOCK_POOL
 from tests.support.ledger_life import EVENT, GPUS, RESERVATION, Life
-from tests.support.ledgers import BLOCK, POOL, SIZE, advanced, at, reservation
+from tests.support.ledgers import BLOCK, POOL, SIZE, next_state, reservation, utc
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import StubApiServer
 from ultrascale.lambdas.fleet_metrics import handler
@@ -28,7 +28,7 @@ from ultrascale.lambdas.forecast import HOUR, HOURS, Hour, forecast, hours_ahead
 from ultrascale.lambdas.ledger import DAY, STATE
 from ultrascale.lambdas.ledger_state import State
 
-MONDAY = at("2026-11-02")
+MONDAY = utc("2026-11-02")
 BOUGHT, WEEK = 100, 168
 
 
@@ -38,7 +38,7 @@ def use_of(levels: list[float], taken: float = 0) -> list[Hour]:
     return [Hour(start + place, 60, 60 * level, taken) for place, level in enumerate(levels)]
 
 
-def ahead(hours: int, weeks: int = 4) -> dict[int, float]:
+def supply(hours: int, weeks: int = 4) -> dict[int, float]:
     start = MONDAY // HOUR + weeks * WEEK
     return dict.fromkeys(range(start, start + hours), BOUGHT)
 
@@ -63,7 +63,7 @@ def test_the_interval_holds_what_the_next_week_brings_four_times_in_five(
     inside, misses, told = 0, list[float](), list[float]()
     for _ in range(300):
         levels = series(rng, noise=noise, drift=drift)
-        answer = forecast(use_of(levels[: 4 * WEEK]), ahead(hours), 0)
+        answer = forecast(use_of(levels[: 4 * WEEK]), supply(hours), 0)
         assert answer is not None
         unused = sum(BOUGHT - level for level in levels[4 * WEEK : 4 * WEEK + hours])
         inside += answer.low <= unused <= answer.high
@@ -76,7 +76,7 @@ def test_the_interval_holds_what_the_next_week_brings_four_times_in_five(
 
 def test_a_steady_use_leaves_the_rest_and_the_queue_takes_of_it_what_its_jobs_run() -> None:
     steady = use_of([60.0] * 4 * WEEK, taken=10)
-    alone, queued, full = (forecast(steady, ahead(100), wanted) for wanted in (0, 200, 10_000))
+    alone, queued, full = (forecast(steady, supply(100), wanted) for wanted in (0, 200, 10_000))
     assert alone is not None
     assert queued is not None
     assert full is not None
@@ -85,7 +85,7 @@ def test_a_steady_use_leaves_the_rest_and_the_queue_takes_of_it_what_its_jobs_ru
     assert (queued.unused, full.unused) == (4_000 - 200 * 6, 0)
     assert (alone.error, alone.spare, queued.spare) == (0, 40, 0)
     # Nodes that some hour needs are not spare.
-    peaks = forecast(use_of(series(random.Random(1), noise=0, drift=0)[: 4 * WEEK]), ahead(100), 0)
+    peaks = forecast(use_of(series(random.Random(1), noise=0, drift=0)[: 4 * WEEK]), supply(100), 0)
     assert peaks is not None
     assert peaks.spare == pytest.approx(30)
 
@@ -94,12 +94,12 @@ def test_a_steady_use_leaves_the_rest_and_the_queue_takes_of_it_what_its_jobs_ru
     ("weeks", "hours"), [(1, 24), (4, 0)], ids=["one week of use", "no whole hour left"]
 )
 def test_too_little_use_gives_no_forecast(weeks: int, hours: int) -> None:
-    assert forecast(use_of([60.0] * weeks * WEEK), ahead(hours, weeks), 0) is None
+    assert forecast(use_of([60.0] * weeks * WEEK), supply(hours, weeks), 0) is None
 
 
 def test_a_use_that_was_not_measured_is_no_idleness() -> None:
     use = use_of([60.0] * 4 * WEEK)
-    answer = forecast([*use[:WEEK], *use[WEEK : 2 * WEEK : 2], *use[2 * WEEK :]], ahead(WEEK), 0)
+    answer = forecast([*use[:WEEK], *use[WEEK : 2 * WEEK : 2], *use[2 * WEEK :]], supply(WEEK), 0)
     assert answer is not None
     assert answer.unused == 40 * WEEK
 
@@ -132,7 +132,7 @@ def test_use_of_an_hour_is_the_mean_of_its_measurements(counts: list[float], eve
     state: State | None = None
     times = [MONDAY + number * every + 1 for number in range(len(counts))]
     for now, count in zip(times, counts, strict=True):
-        state = advanced(state, [reservation(0, 0, None)], now, every, {BLOCK: count})
+        state = next_state(state, [reservation(0, 0, None)], now, every, {BLOCK: count})
     assert state is not None
     state = State.parse(state.text())
     by_hour: dict[int, list[float]] = {}
@@ -165,7 +165,7 @@ def test_use_counts_for_the_pool_that_pays_whatever_pool_runs_it() -> None:
         paid.add_pod(name, Owner("running", "training", "", "", name), 6)
     used = paid.use_by_reservation()
     assert used == {block["id"]: 12}
-    state = advanced(None, rows, now, HOUR, {BLOCK: used[block["id"]]})
+    state = next_state(None, rows, now, HOUR, {BLOCK: used[block["id"]]})
     assert [row.used for row in state.use[POOL]] == [12]
 
 
@@ -213,13 +213,13 @@ def metrics(text: str) -> list[float]:
 def test_once_a_day_the_function_says_what_will_go_unused(
     aws: LedgerAws, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    midnight, state = at("2026-12-01"), None
+    midnight, state = utc("2026-12-01"), None
     start, end = midnight - HOURS * HOUR, midnight + 7 * DAY
     rows = [reservation(0, 0, (start, end), pool="gpu-block-mng", reservation=RESERVATION)]
     # One of two nodes works, for half of each day.
     for now in range(start, midnight, HOUR):
         busy = GPUS * (now % DAY < DAY // 2)
-        state = advanced(state, rows, now, HOUR, {RESERVATION: busy})
+        state = next_state(state, rows, now, HOUR, {RESERVATION: busy})
     assert state is not None
     aws.objects[STATE] = state.text()
     life = Life(2, (start, end), ((start, end),), ((0, 0),), ((0, 0),), (), (0, 0))

@@ -268,11 +268,11 @@ def test_the_fields_that_end_a_job_are_published(
     assert schema["properties"]["spec"]["properties"][key]["type"] == "boolean"
 
 
-def busy(world: World) -> None:
+def use_gpu(world: World) -> None:
     world.use[13] = 1.0
 
 
-def silent(world: World) -> None:
+def silence_exporter(world: World) -> None:
     fetch = world.fetch
 
     def fail(url: str) -> str:
@@ -283,24 +283,24 @@ def silent(world: World) -> None:
     world.fetch = fail
 
 
-def unnamed(world: World) -> None:
+def hide_gpus(world: World) -> None:
     """Let an exporter tell fewer GPUs than the pod has."""
     del world.use[12:]
 
 
-def labelled(world: World, name: str, value: str) -> None:
+def add_label(world: World, name: str, value: str) -> None:
     world.labels = {name: value}
 
 
-def pending(world: World) -> None:
+def add_pending_pod(world: World) -> None:
     waits = pod("a-2", job="a")
     waits["metadata"]["labels"]["app.kubernetes.io/component"] = "training"
     world.server.put("/api/v1/namespaces/training/pods/a-2", waits)
 
 
-def elsewhere(world: World) -> None:
+def add_unread_pod(world: World) -> None:
     """Let one of its pods be on a node that nobody reads."""
-    pending(world)
+    add_pending_pod(world)
     status = {"phase": "Running", "startTime": "2026-12-03T12:13:20Z"}
     path = "/api/v1/namespaces/training/pods/a-2"
     world.server.update(path, spec={"nodeName": "hyperpod"}, status=status)
@@ -313,9 +313,9 @@ BATCH, KIND = [("", "end", JOB, False)], "app.kubernetes.io/component"
 @pytest.mark.parametrize(
     "spared",
     [
-        *(busy, silent, unnamed, pending, elsewhere),
-        partial(labelled, name="ultrascale.dev/idle", value="allow"),
-        *(partial(labelled, name=KIND, value=kind) for kind in ("service", "dev")),
+        *(use_gpu, silence_exporter, hide_gpus, add_pending_pod, add_unread_pod),
+        partial(add_label, name="ultrascale.dev/idle", value="allow"),
+        *(partial(add_label, name=KIND, value=kind) for kind in ("service", "dev")),
     ],
 )
 def test_no_job_is_touched_that_is_used_or_exempt_or_not_seen(
@@ -354,7 +354,7 @@ def test_an_idle_job_is_counted_annotated_and_in_the_ledger_until_it_is_used(
         if part["state"] == "running"
     }
     assert held == ("training", "held without use")
-    busy(world)
+    use_gpu(world)
     # What fails once is repeated.
     world.server.refuse("PATCH", JOB, Refusal(503, times=1))
     world.run(MINUTES + 3)
@@ -394,7 +394,7 @@ def test_no_job_is_ended_that_was_not_asked_since_its_notice(world: World) -> No
     while world.note() is None:
         world.run(minute := minute + 1)
         assert minute < 200
-    busy(world)
+    use_gpu(world)
     world.run(*range(minute + 1, minute + 60))
     assert world.server.objects[JOB]["spec"] == {"suspend": False}
     assert world.note() is None

@@ -47,7 +47,7 @@ from ultrascale.ledger.read import Blob
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[tuple[StubApiServer, LedgerAws]]:
+def servers() -> Iterator[tuple[StubApiServer, LedgerAws]]:
     server = StubApiServer(token=None)
     with serve(server), reached_aws() as aws:
         yield server, aws
@@ -103,9 +103,9 @@ def months(aws: LedgerAws, life: Life) -> Iterator[Sequence[Line]]:
 @settings(max_examples=cases(25, 250))
 @given(life=lives())
 def test_each_bought_second_has_one_owner_or_one_reason(
-    world: tuple[StubApiServer, LedgerAws], life: Life
+    servers: tuple[StubApiServer, LedgerAws], life: Life
 ) -> None:
-    server, aws = world
+    server, aws = servers
     aws.objects.clear()
     for now in life.samples:
         live(life, server, aws, now)
@@ -132,10 +132,10 @@ def test_each_bought_second_has_one_owner_or_one_reason(
 @settings(max_examples=cases(10, 100))
 @given(life=lives())
 def test_what_idles_is_priced_under_the_reason_that_the_ledger_has(
-    world: tuple[StubApiServer, LedgerAws], life: Life
+    servers: tuple[StubApiServer, LedgerAws], life: Life
 ) -> None:
     assume(len(life.nodes) <= life.bought)
-    server, aws = world
+    server, aws = servers
     aws.objects.clear()
     event = {**EVENT, "rates": {"gpu-block-mng": 80.0}}
     for now in life.samples:
@@ -172,7 +172,7 @@ BUSY = Life(
 _FILE = file_key("2026-12-31", _TIMES[1])
 
 
-def in_child(server: StubApiServer, now: int) -> subprocess.Popen[bytes]:
+def child_call(server: StubApiServer, now: int) -> subprocess.Popen[bytes]:
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.support.ledger_call"], stdin=subprocess.PIPE
     )
@@ -182,7 +182,7 @@ def in_child(server: StubApiServer, now: int) -> subprocess.Popen[bytes]:
     return child
 
 
-def missed(*calls: int) -> Counter[tuple[str, ...]]:
+def truth(*calls: int) -> Counter[tuple[str, ...]]:
     return expected(replace(BUSY, missed=frozenset(_TIMES[number] for number in calls)))
 
 
@@ -196,13 +196,13 @@ def missed(*calls: int) -> Counter[tuple[str, ...]]:
     ],
 )
 def test_a_call_that_dies_loses_nothing_but_its_own_measurement(
-    world: tuple[StubApiServer, LedgerAws], when: str, key: str, lost: bool
+    servers: tuple[StubApiServer, LedgerAws], when: str, key: str, lost: bool
 ) -> None:
-    server, aws = world
+    server, aws = servers
     aws.objects.clear()
     live(BUSY, server, aws, _TIMES[0])
     BUSY.show(server, _TIMES[1])
-    child = in_child(server, _TIMES[1])
+    child = child_call(server, _TIMES[1])
 
     def kill(method: str, written: str) -> int | None:
         if method == "GET" or not written.startswith(key):
@@ -219,7 +219,7 @@ def test_a_call_that_dies_loses_nothing_but_its_own_measurement(
     aws.on_request, aws.on_written = _nothing, lambda _key: None
     for now in _TIMES[2:]:
         live(BUSY, server, aws, now)
-    assert owners(shares(aws)) == missed(*([1] if lost else []))
+    assert owners(shares(aws)) == truth(*([1] if lost else []))
 
 
 def _nothing(_method: str, _key: str) -> int | None:
@@ -238,14 +238,14 @@ def _nothing(_method: str, _key: str) -> int | None:
     ],
 )
 def test_a_call_that_aws_refuses_loses_nothing_but_its_own_measurement(
-    world: tuple[StubApiServer, LedgerAws],
+    servers: tuple[StubApiServer, LedgerAws],
     capsys: pytest.CaptureFixture[str],
     method: str,
     key: str,
     status: int,
     lost: bool,
 ) -> None:
-    server, aws = world
+    server, aws = servers
     aws.objects.clear()
     for number, now in enumerate(_TIMES):
         if number == 1:
@@ -258,51 +258,51 @@ def test_a_call_that_aws_refuses_loses_nothing_but_its_own_measurement(
         out = capsys.readouterr().out
         assert '"AcceleratorsInUse"' in out
         assert ('"LedgerRows"' in out) == (number != 1)
-    assert owners(shares(aws)) == missed(*([1] if lost else []))
+    assert owners(shares(aws)) == truth(*([1] if lost else []))
 
 
-def test_two_calls_at_once_count_no_second_twice(world: tuple[StubApiServer, LedgerAws]) -> None:
-    server, aws = world
+def test_two_calls_at_once_count_no_second_twice(servers: tuple[StubApiServer, LedgerAws]) -> None:
+    server, aws = servers
     aws.objects.clear()
     live(BUSY, server, aws, _TIMES[0])
     BUSY.show(server, _TIMES[1])
     both = Barrier(2)
 
-    def meet(method: str, key: str) -> None:
+    def wait_for_both(method: str, key: str) -> None:
         if (method, key) == ("PUT", STATE):
             both.wait(60)
 
-    aws.on_request = meet
-    children = [in_child(server, _TIMES[1] + late) for late in (0, 3)]
+    aws.on_request = wait_for_both
+    children = [child_call(server, _TIMES[1] + late) for late in (0, 3)]
     assert [child.wait(60) for child in children] == [0, 0]
     aws.on_request = _nothing
     for now in _TIMES[2:]:
         live(BUSY, server, aws, now)
     sums = owners(shares(aws))
     assert sum(sums.values()) == 2 * GPUS * (_TIMES[-1] - _TIMES[0])
-    assert abs(sums[RESERVATION, "training"] - missed()[RESERVATION, "training"]) <= 3 * len(_TIMES)
+    assert abs(sums[RESERVATION, "training"] - truth()[RESERVATION, "training"]) <= 3 * len(_TIMES)
 
 
 def test_a_clock_that_goes_back_counts_no_second_twice(
-    world: tuple[StubApiServer, LedgerAws],
+    servers: tuple[StubApiServer, LedgerAws],
 ) -> None:
-    server, aws = world
+    server, aws = servers
     aws.objects.clear()
     for now in (*_TIMES[:3], _TIMES[1] + 7, *_TIMES[3:]):
         live(BUSY, server, aws, now)
-    assert owners(shares(aws)) == missed()
+    assert owners(shares(aws)) == truth()
 
 
 def test_a_lost_state_costs_what_was_open_and_counts_no_second_twice(
-    world: tuple[StubApiServer, LedgerAws],
+    servers: tuple[StubApiServer, LedgerAws],
 ) -> None:
-    server, aws = world
+    server, aws = servers
     aws.objects.clear()
     for number, now in enumerate(_TIMES):
         if number == 3:
             del aws.objects[STATE]
         live(BUSY, server, aws, now)
-    sums, whole = owners(shares(aws)), missed()
+    sums, whole = owners(shares(aws)), truth()
     assert sum(sums.values()) == 2 * GPUS * (_TIMES[-1] - _TIMES[0])
     assert sums[RESERVATION, "training"] < whole[RESERVATION, "training"]
     assert sums[RESERVATION, "not measured"] > whole[RESERVATION, "not measured"]
@@ -313,9 +313,9 @@ _WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/workloads"
 
 @pytest.mark.parametrize(("refused", "lost"), [("/api/v1/pods", True), (_WORKLOADS, False)])
 def test_a_cluster_that_refuses_its_pods_is_not_measured(
-    world: tuple[StubApiServer, LedgerAws], refused: str, *, lost: bool
+    servers: tuple[StubApiServer, LedgerAws], refused: str, *, lost: bool
 ) -> None:
-    server, aws = world
+    server, aws = servers
     aws.objects.clear()
     event = {**EVENT, "queues": _WORKLOADS}
     for number, now in enumerate(_TIMES):
@@ -325,7 +325,7 @@ def test_a_cluster_that_refuses_its_pods_is_not_measured(
                 live(BUSY, server, aws, now, event)
         else:
             live(BUSY, server, aws, now, event)
-    assert owners(shares(aws)) == missed(*([2] if lost else []))
+    assert owners(shares(aws)) == truth(*([2] if lost else []))
 
 
 def test_a_gap_is_charged_to_the_reservations_that_were_there_beside_it() -> None:

@@ -30,7 +30,7 @@ def seconds(day: int) -> int:
     return int(moment(day).timestamp())
 
 
-def told(
+def rows_of(
     patch: pytest.MonkeyPatch, service: str, answers: Object, *owns: Object, now: int = 0
 ) -> Object:
     """Return the rows of reservations where AWS answers each operation in turn."""
@@ -60,13 +60,13 @@ def extension(first: int, last: int, fee: str, status: str = "payment-succeeded"
     }
 
 
-def described(name: str, count: int, **own: object) -> Object:
+def ec2_entry(name: str, count: int, **own: object) -> Object:
     row = {"CapacityReservationId": name, "InstanceType": "p5.48xlarge", "State": "active"}
     return {**row, "TotalInstanceCount": count, "AvailableInstanceCount": 1, **own}
 
 
 def test_all_extensions_of_a_block_have_their_fee_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    block = described(BLOCK["id"], 2, StartDate=moment(1), EndDate=moment(14))
+    block = ec2_entry(BLOCK["id"], 2, StartDate=moment(1), EndDate=moment(14))
     paid = [
         extension(10, 14, "70.5"),
         extension(7, 10, "50"),
@@ -77,7 +77,7 @@ def test_all_extensions_of_a_block_have_their_fee_and_time(monkeypatch: pytest.M
         "describe_capacity_block_extension_history": [{"CapacityBlockExtensions": paid}],
     }
 
-    row = told(monkeypatch, "ec2", answers, BLOCK)[BLOCK["id"]]
+    row = rows_of(monkeypatch, "ec2", answers, BLOCK)[BLOCK["id"]]
 
     assert row["window"] == [seconds(1), seconds(14)]
     assert row["fees"] == [
@@ -121,7 +121,7 @@ def test_a_gap_of_a_plan_costs_nothing_and_its_fees_add_up(
         ],
     }
 
-    row = told(monkeypatch, "sagemaker", answers, own, now=seconds(day))[ARN]
+    row = rows_of(monkeypatch, "sagemaker", answers, own, now=seconds(day))[ARN]
 
     assert row["bought"] == bought
     spans = [(fee["since"], fee["until"]) for fee in row["fees"]]
@@ -160,8 +160,8 @@ def test_a_boto3_that_knows_no_extensions_of_plans_does_not_stop_the_ledger(
 def test_reservations_of_a_resource_group_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     own = {**BLOCK, "purchase": "odcr", "id": GROUP, "lead": None}
     names = {"cr-1": 3, "cr-2": 5, "cr-3": 7}
-    odcrs = [described(name, count) for name, count in names.items()]
-    other = [described("cr-4", 1, State="expired"), described("cr-5", 1, InstanceType="m7g.large")]
+    odcrs = [ec2_entry(name, count) for name, count in names.items()]
+    other = [ec2_entry("cr-4", 1, State="expired"), ec2_entry("cr-5", 1, InstanceType="m7g.large")]
     groups = [{"CapacityReservationGroups": [{"GroupArn": arn}]} for arn in (GROUP, GROUP, ARN)]
     answers = {
         "describe_capacity_reservations": [{"CapacityReservations": odcrs + other}],
@@ -169,7 +169,7 @@ def test_reservations_of_a_resource_group_count_as_one(monkeypatch: pytest.Monke
     }
 
     # Two pools share the group.
-    found = told(monkeypatch, "ec2", answers, own, {**own, "pool": "second"})
+    found = rows_of(monkeypatch, "ec2", answers, own, {**own, "pool": "second"})
 
     assert [*found] == [GROUP]
     row = found[GROUP]
@@ -177,7 +177,7 @@ def test_reservations_of_a_resource_group_count_as_one(monkeypatch: pytest.Monke
     assert row["pool"] == BLOCK["pool"]
 
 
-def without_extensions(*blocks: Object) -> dict[str, list[Object]]:
+def block_answers(*blocks: Object) -> dict[str, list[Object]]:
     return {
         "describe_capacity_reservations": [{"CapacityReservations": blocks}],
         "describe_capacity_block_extension_history": [{"CapacityBlockExtensions": []}],
@@ -195,7 +195,7 @@ def test_pools_with_the_same_tags_have_the_reservations_of_their_types_and_zones
         {**own, "pool": "small", "types": {"g6e.12xlarge": 4, "g6e.48xlarge": 8}},
     ]
     blocks = [
-        described(
+        ec2_entry(
             name,
             2,
             InstanceType=type,
@@ -210,7 +210,7 @@ def test_pools_with_the_same_tags_have_the_reservations_of_their_types_and_zones
             ("cr-4", "m7i.large", "a"),
         )
     ]
-    found = told(monkeypatch, "ec2", without_extensions(*blocks), *pools)
+    found = rows_of(monkeypatch, "ec2", block_answers(*blocks), *pools)
 
     assert {name: (row["pool"], row["accelerators"]) for name, row in found.items()} == {
         "cr-1": ("hopper-a", 8),
@@ -225,8 +225,8 @@ def test_pools_with_the_same_tags_have_the_reservations_of_their_types_and_zones
 def test_a_block_whose_payment_failed_costs_nothing(
     monkeypatch: pytest.MonkeyPatch, state: str, *, paid: bool
 ) -> None:
-    block = described(BLOCK["id"], 2, State=state, StartDate=moment(1), EndDate=moment(14))
-    row = told(monkeypatch, "ec2", without_extensions(block), BLOCK)[BLOCK["id"]]
+    block = ec2_entry(BLOCK["id"], 2, State=state, StartDate=moment(1), EndDate=moment(14))
+    row = rows_of(monkeypatch, "ec2", block_answers(block), BLOCK)[BLOCK["id"]]
     row |= {"from": seconds(2), "to": seconds(3), "started": True}
     paid_for = sum(share.n for share in shares_of([row], seconds(2), seconds(3)))
     assert paid_for == (16 if paid else 0)

@@ -19,12 +19,12 @@ from tests.support.ledgers import (
     BLOCK,
     FILE,
     POOL,
-    advanced,
-    at,
+    busy,
     idle,
+    next_state,
     node,
     reservation,
-    used,
+    utc,
     write,
 )
 from tests.support.stub_api_server import Object
@@ -33,7 +33,7 @@ from ultrascale.lambdas.ledger_state import State
 from ultrascale.ledger.ahead import ways
 
 HOUR, TODAY = 3600, int(NOW.timestamp())
-WINDOW = at("2026-10-22T11:30"), at("2026-11-29T11:30")
+WINDOW = utc("2026-10-22T11:30"), utc("2026-11-29T11:30")
 FEE = 38 * 24 * 2 * 30.0  # 30 USD for each node-hour
 OPTIONS = ("capacity-block", "training-plan", "odcr", "future-dated")
 PRICES = f"""region,service,item,unit,price,currency,valid_on,source
@@ -52,7 +52,7 @@ def state_of(
     for now in range(TODAY - weeks * 168 * HOUR, TODAY, HOUR):
         # Jobs of two hours.
         count = used * (now // HOUR % 3 < of_three)
-        state = advanced(state, there, now, HOUR, {row["reservation"]: count for row in rows})
+        state = next_state(state, there, now, HOUR, {row["reservation"]: count for row in rows})
     assert state is not None
     return replace(state, at=TODAY, files={}).text()
 
@@ -60,8 +60,10 @@ def state_of(
 def folder_of(path: Path, state: bytes, **reserved: Any) -> Path:
     rows = [
         reservation(WINDOW[0], TODAY, WINDOW, **reserved),
-        node(WINDOW[0], TODAY, 1, [used("a")]),
-        node(at("2026-11-20"), at("2026-11-21"), 9, [used("b")], purchase="on-demand", pool="burst")
+        node(WINDOW[0], TODAY, 1, [busy("a")]),
+        node(
+            utc("2026-11-20"), utc("2026-11-21"), 9, [busy("b")], purchase="on-demand", pool="burst"
+        )
         | {"reservation": ""},
         node(WINDOW[0], TODAY, 2, [idle()]),
     ]
@@ -71,15 +73,15 @@ def folder_of(path: Path, state: bytes, **reserved: Any) -> Path:
     return path
 
 
-def asked(ultrascale: Ultrascale, folder: Path, *words: str, status: int = 0) -> str:
+def output(ultrascale: Ultrascale, folder: Path, *words: str, status: int = 0) -> str:
     own = ("--source", folder, "--prices", folder / "prices.csv", *words)
     answer = ultrascale("ledger", FILE, *own)
     assert answer.returncode == status, answer.stderr
     return answer.stdout + answer.stderr
 
 
-def pools_ahead(ultrascale: Ultrascale, folder: Path, days: str = "3") -> list[Object]:
-    return json.loads(asked(ultrascale, folder, "--ahead", days, "--json"))
+def outlook(ultrascale: Ultrascale, folder: Path, days: str = "3") -> list[Object]:
+    return json.loads(output(ultrascale, folder, "--ahead", days, "--json"))
 
 
 def test_hours_that_will_go_unused_are_shown_with_their_cost_and_ways_out(
@@ -87,8 +89,8 @@ def test_hours_that_will_go_unused_are_shown_with_their_cost_and_ways_out(
 ) -> None:
     folder = folder_of(tmp_path, state_of(4, reservation(0, 0, WINDOW)))
 
-    text = asked(ultrascale, folder, "--ahead", "3")
-    (pool,) = pools_ahead(ultrascale, folder)
+    text = output(ultrascale, folder, "--ahead", "3")
+    (pool,) = outlook(ultrascale, folder)
 
     # Two nodes for three days; 8 accelerators were in use for two hours of three.
     assert pool["node_hours"] == 144
@@ -106,11 +108,11 @@ def test_hours_that_will_go_unused_are_shown_with_their_cost_and_ways_out(
 
 
 def test_hours_of_an_extension_have_its_price(ultrascale: Ultrascale, tmp_path: Path) -> None:
-    begins = at("2026-11-20T11:30")
+    begins = utc("2026-11-20T11:30")
     usd = (WINDOW[1] - begins) / HOUR * 2 * 45.0
     fees = [{"usd": f"{usd:.2f}", "since": begins, "until": WINDOW[1]}]
     folder = folder_of(tmp_path, state_of(4, reservation(0, 0, WINDOW, fees=fees)), fees=fees)
-    (pool,) = pools_ahead(ultrascale, folder)
+    (pool,) = outlook(ultrascale, folder)
     assert pool["usd"] == pytest.approx([96 * 45] * 3, abs=5)
 
 
@@ -124,9 +126,7 @@ def test_only_nodes_without_a_user_in_any_hour_are_offered_away(
         reservation(0, 0, None, 4, reservation=name, purchase="odcr", pool=pool)
         for pool, name in named.items()
     ]
-    pools = pools_ahead(
-        ultrascale, folder_of(tmp_path, state_of(4, *rows, used=used, of_three=1)), "7"
-    )
+    pools = outlook(ultrascale, folder_of(tmp_path, state_of(4, *rows, used=used, of_three=1)), "7")
     # Of four nodes two are used in each third hour, and none in others.
     for pool, id in zip(pools, ("cr-0dd", "RESERVATION"), strict=True):
         (way,) = (way for way in pool["ways"] if way["way"] == "smaller")
@@ -139,7 +139,7 @@ def test_a_queue_takes_idle_hours_for_as_long_as_jobs_run(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     state = state_of(4, reservation(0, 0, WINDOW), waiting=16)
-    (pool,) = pools_ahead(ultrascale, folder_of(tmp_path, state))
+    (pool,) = outlook(ultrascale, folder_of(tmp_path, state))
     assert "16 accelerators are wanted" in pool["ways"][0]["note"]
     assert pool["unused"][0] == pytest.approx(96 - 2 * 2, abs=0.1)
 
@@ -148,7 +148,7 @@ def test_a_reservation_before_its_start_has_ways_out_and_no_hours(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     row = reservation(0, 0, None, purchase="odcr", reservation="cr-0dd", state="scheduled")
-    (pool,) = pools_ahead(ultrascale, folder_of(tmp_path, state_of(4, row)))
+    (pool,) = outlook(ultrascale, folder_of(tmp_path, state_of(4, row)))
     assert [pool[name] for name in ("node_hours", "cost", "unused", "usd")] == [0, None, [], []]
     allowed = {way["way"]: way["allowed"] for way in pool["ways"]}
     assert (allowed["another date"], allowed["smaller"]) == ("yes", "no")
@@ -159,10 +159,10 @@ def test_a_pool_that_is_used_for_too_short_says_so_instead_of_a_number(
 ) -> None:
     folder = folder_of(tmp_path, state_of(1, reservation(0, 0, WINDOW)))
     # The hours and their price are known all the same.
-    text = asked(ultrascale, folder, "--ahead", "3")
+    text = output(ultrascale, folder, "--ahead", "3")
     assert re.search(rf"{POOL} +144 +4,320 +under 2 weeks of use", text)
     (folder / STATE).unlink()
-    assert "has no state.json.gz" in asked(ultrascale, folder, "--ahead", "3", status=64)
+    assert "has no state.json.gz" in output(ultrascale, folder, "--ahead", "3", status=64)
 
 
 def test_the_bucket_is_looked_at_where_the_ledger_lies(
@@ -172,13 +172,13 @@ def test_the_bucket_is_looked_at_where_the_ledger_lies(
     own = ("ledger", FILE, "--prices", folder / "prices.csv", "--ahead", "3", "--source")
     files = {str(file.relative_to(folder)): file for file in folder.glob("ledger/**/*.gz")}
 
-    def listed(asked: Object) -> Object:
+    def list_keys(asked: Object) -> Object:
         return {"Contents": [{"Key": key} for key in files if key.startswith(asked["Prefix"])]}
 
     def read(asked: Object) -> Object:
         return {"Body": io.BytesIO(files[asked["Key"]].read_bytes())}
 
-    connects(monkeypatch, {"s3:ListBucket": listed, "s3:GetObject": read}, region="us-east-2")
+    connects(monkeypatch, {"s3:ListBucket": list_keys, "s3:GetObject": read}, region="us-east-2")
 
     answer = ultrascale(*own, "s3://bucket/ledger")
 

@@ -16,13 +16,13 @@ from tests.support.bills import ARN, Cur, fee_line, line, lines_of
 from tests.support.ledgers import (
     BLOCK,
     TYPE,
-    at,
+    busy,
     idle,
     ledger,
     node,
     price_list,
     reservation,
-    used,
+    utc,
     write,
 )
 from ultrascale.errors import ConfigError
@@ -32,21 +32,21 @@ from ultrascale.ledger.reconcile import Reconciled, Uses, reconcile
 from ultrascale.ledger.showback import Showback
 
 CLUSTER = "mixed-capacity"
-MONTH = at("2026-12-01"), at("2027-01-01")
-WINDOW = at("2026-12-02T11:30"), at("2026-12-04T11:30")
+MONTH = utc("2026-12-01"), utc("2027-01-01")
+WINDOW = utc("2026-12-02T11:30"), utc("2026-12-04T11:30")
 FEE, RATE = "5000.00", 60.0
 BURST = {"purchase": "on-demand", "reservation": "", "pool": "gpu-burst"}
 ROWS: Sequence[Row] = [
     reservation(*WINDOW, WINDOW),
-    *(node(*WINDOW, number, [used("a", 6), idle(n=2)]) for number in range(2)),
-    node(at("2026-12-05T10:00"), at("2026-12-05T13:30"), 7, [used("b")], **BURST),
-    node(at("2026-12-05T10:20"), at("2026-12-05T12:00"), 8, [used("c", 4), idle(n=4)], **BURST),
+    *(node(*WINDOW, number, [busy("a", 6), idle(n=2)]) for number in range(2)),
+    node(utc("2026-12-05T10:00"), utc("2026-12-05T13:30"), 7, [busy("b")], **BURST),
+    node(utc("2026-12-05T10:20"), utc("2026-12-05T12:00"), 8, [busy("c", 4), idle(n=4)], **BURST),
 ]
-EMPTY = [line(at("2026-10-15"), "DataTransfer", 1), line(at("2026-11-15"), "DataTransfer", 1)]
+EMPTY = [line(utc("2026-10-15"), "DataTransfer", 1), line(utc("2026-11-15"), "DataTransfer", 1)]
 HOURS = lines_of(ROWS, RATE)
 
 
-def held(
+def outcome(
     folder: Path,
     lines: Sequence[Cur],
     rows: Sequence[Row] = ROWS,
@@ -70,7 +70,7 @@ def test_a_month_reconciles_in_each_form_that_the_bill_may_have(
 ) -> None:
     hours = lines_of(ROWS, RATE, amortized=amortized, split=split)
 
-    _, result = held(tmp_path, [fee_line(at(month), FEE, arn=arn), *hours])
+    _, result = outcome(tmp_path, [fee_line(utc(month), FEE, arn=arn), *hours])
 
     assert result.differences == ()
     assert result.share == 0
@@ -103,8 +103,8 @@ def test_lines_take_all_of_the_bill_whatever_nodes_did(
         middle, end = (min(start + part, MONTH[1]) for part in (seconds // 3, seconds))
         own = {**BURST, "purchase": purchase}
         for low, high, parts in (
-            (start, middle, [used("a", 3), used("b", 5)]),
-            (middle, end, [used("a", 4), idle(n=4)]),
+            (start, middle, [busy("a", 3), busy("b", 5)]),
+            (middle, end, [busy("a", 4), idle(n=4)]),
         ):
             if low < high:
                 rows.append(node(low, high, number, parts, **own))
@@ -126,7 +126,7 @@ def test_lines_take_all_of_the_bill_whatever_nodes_did(
     )
 
 
-def _one(lines: Sequence[Cur], **change: str) -> list[Cur]:
+def _change_hour(lines: Sequence[Cur], **change: str) -> list[Cur]:
     """Return lines with a change of instance 7 in the hour from 11."""
     return [{**item, **change} if _is_seven(item) else item for item in lines]
 
@@ -138,7 +138,7 @@ def _is_seven(item: Cur) -> bool:
 
 FEE_LINE = fee_line(WINDOW[0], FEE, arn=ARN)
 SEVEN = "i-00000000000000007"
-STRAY = line(at("2026-12-05T11:00"), f"BoxUsage:{TYPE}", 60, resource="i-0123456789abcdef0")
+STRAY = line(utc("2026-12-05T11:00"), f"BoxUsage:{TYPE}", 60, resource="i-0123456789abcdef0")
 REFUND = {
     "line_item_resource_id": SEVEN,
     "line_item_unblended_cost": "-20",
@@ -156,7 +156,7 @@ FAULTS: dict[str, tuple[Callable[[], list[Cur]], str, str]] = {
         "60.00",
     ),
     "another rate": (
-        lambda: [FEE_LINE, *_one(HOURS, line_item_unblended_cost="75")],
+        lambda: [FEE_LINE, *_change_hour(HOURS, line_item_unblended_cost="75")],
         f"rate: {TYPE}, on-demand",
         "15.00",
     ),
@@ -196,7 +196,7 @@ FAULTS: dict[str, tuple[Callable[[], list[Cur]], str, str]] = {
         "100.00",
     ),
     "a fee of another block": (
-        lambda: [FEE_LINE, *HOURS, fee_line(at("2026-12-20"), "77.00")],
+        lambda: [FEE_LINE, *HOURS, fee_line(utc("2026-12-20"), "77.00")],
         f"in the bill, not in the ledger: {TYPE} on 2026-12-20",
         "77.00",
     ),
@@ -207,7 +207,7 @@ FAULTS: dict[str, tuple[Callable[[], list[Cur]], str, str]] = {
 def test_a_planted_fault_is_the_one_that_is_named(tmp_path: Path, fault: str) -> None:
     lines, name, usd = FAULTS[fault]
 
-    _, result = held(tmp_path, lines())
+    _, result = outcome(tmp_path, lines())
 
     assert [(item.name, f"{item.usd:.2f}", item.counts) for item in result.differences] == [
         (name, usd, True)
@@ -220,16 +220,16 @@ def test_a_planted_fault_is_the_one_that_is_named(tmp_path: Path, fault: str) ->
 
 
 def test_a_fee_of_the_month_before_is_no_difference_of_this_one(tmp_path: Path) -> None:
-    before = fee_line(at("2026-11-03"), "77.00", arn=ARN.replace(BLOCK, "cr-0123456789abcdef0"))
+    before = fee_line(utc("2026-11-03"), "77.00", arn=ARN.replace(BLOCK, "cr-0123456789abcdef0"))
 
-    _, result = held(tmp_path, [FEE_LINE, *HOURS, before])
+    _, result = outcome(tmp_path, [FEE_LINE, *HOURS, before])
 
     assert result.differences == ()
     assert "fee of cr-0123456789abcdef0, 77.00: in no month of the period" in result.remarks
 
 
 def test_a_fee_that_the_ledger_lacks_is_named_by_its_reservation(tmp_path: Path) -> None:
-    _, result = held(tmp_path, [FEE_LINE, *HOURS], fee=None)
+    _, result = outcome(tmp_path, [FEE_LINE, *HOURS], fee=None)
 
     assert [(item.name, item.usd) for item in result.differences] == [
         (f"no fee in the ledger: {BLOCK}", Decimal("5000.00"))
@@ -238,7 +238,7 @@ def test_a_fee_that_the_ledger_lacks_is_named_by_its_reservation(tmp_path: Path)
 
 
 def test_an_instance_that_is_in_no_bill_has_hours_and_no_money(tmp_path: Path) -> None:
-    _, result = held(tmp_path, [FEE_LINE])
+    _, result = outcome(tmp_path, [FEE_LINE])
 
     assert {line.cents for line in result.lines if not line.key.reservation} == {None}
     assert {line.basis for line in result.lines if not line.key.reservation} == {"unknown"}
@@ -248,13 +248,13 @@ def test_an_instance_that_is_in_no_bill_has_hours_and_no_money(tmp_path: Path) -
 def test_nodes_of_hyperpod_are_held_by_type_and_those_of_another_cluster_are_named(
     tmp_path: Path, hours: int
 ) -> None:
-    start, kind = at("2026-12-05T10:00"), f"ml.{TYPE}"
+    start, kind = utc("2026-12-05T10:00"), f"ml.{TYPE}"
     own = {**BURST, "type": kind, "pool": "hyperpod", "instance": "i-07"}
-    rows = [node(start, start + 3600, number, [used("b")], **own) for number in (1, 2)]
+    rows = [node(start, start + 3600, number, [busy("b")], **own) for number in (1, 2)]
     plan = line(start, f"Cluster:{kind}", 0, hours=8)
     other = line(start, "Cluster:VolumeUsage.gp2", 5)
 
-    _, result = held(
+    _, result = outcome(
         tmp_path,
         [line(start, f"Cluster:{kind}", 60 * hours, hours=hours), plan, other],
         rows,
@@ -271,14 +271,14 @@ def test_nodes_of_hyperpod_are_held_by_type_and_those_of_another_cluster_are_nam
 
 def test_hours_of_a_savings_plan_count_at_their_effective_cost(tmp_path: Path) -> None:
     own = {"line_item_line_item_type": "SavingsPlanCoveredUsage"}
-    covered = _one(HOURS, savings_plan_savings_plan_effective_cost="33.5", **own)
+    covered = _change_hour(HOURS, savings_plan_savings_plan_effective_cost="33.5", **own)
     fees = [
-        line(at("2026-12-05"), "ComputeSP:1yr", 900, item="SavingsPlanRecurringFee"),
+        line(utc("2026-12-05"), "ComputeSP:1yr", 900, item="SavingsPlanRecurringFee"),
         line(WINDOW[0], f"CapacityBlockFee:{TYPE}", 900, item="Tax"),
         line(WINDOW[0], f"Reservation:{TYPE}", 0, arn=ARN),
     ]
 
-    _, result = held(tmp_path, [FEE_LINE, *covered, *fees])
+    _, result = outcome(tmp_path, [FEE_LINE, *covered, *fees])
 
     assert sum(line.cents or 0 for line in result.lines if line.basis == "bill") == 31000 - 2650
     assert [(item.name, f"{item.usd:.2f}", item.counts) for item in result.differences] == [
@@ -290,11 +290,11 @@ def test_hours_of_a_savings_plan_count_at_their_effective_cost(tmp_path: Path) -
 def test_a_reserved_and_idle_hour_is_paid_by_its_own_line_and_boots_by_their_pool(
     tmp_path: Path,
 ) -> None:
-    start, end, name = at("2026-12-05T10:00"), at("2026-12-05T12:00"), "cr-0eeeeeeeeeeeeeee5"
+    start, end, name = utc("2026-12-05T10:00"), utc("2026-12-05T12:00"), "cr-0eeeeeeeeeeeeeee5"
     own = {"purchase": "odcr", "reservation": name, "pool": "gpu-reserved-odcr"}
     rows = [
         reservation(start, end, None, 2, **own),
-        node(start + 600, end, 7, [used("b")], **own),
+        node(start + 600, end, 7, [busy("b")], **own),
     ]
     arn = f"arn:aws:ec2:us-east-2:1:capacity-reservation/{name}"
     lines = [
@@ -305,7 +305,7 @@ def test_a_reserved_and_idle_hour_is_paid_by_its_own_line_and_boots_by_their_poo
         line(hour, f"BoxUsage:{TYPE}", usd, hours=usd / 60, resource=SEVEN, arn=arn)
         for hour, usd in ((start, 60), (start + 3600, 60), (start + 7200, 3))
     ]
-    _, result = held(tmp_path, lines, rows, fee=None)
+    _, result = outcome(tmp_path, lines, rows, fee=None)
 
     assert {
         line.key.team or line.key.reason: line.cents for line in result.lines if line.cents
@@ -322,10 +322,10 @@ def test_a_reserved_and_idle_hour_is_paid_by_its_own_line_and_boots_by_their_poo
 def test_lines_that_two_files_share_count_once_and_other_clusters_not_at_all(
     tmp_path: Path,
 ) -> None:
-    other = line(at("2026-12-05"), f"BoxUsage:{TYPE}", 60, tags='{"aws:eks:cluster-name": "x"}')
+    other = line(utc("2026-12-05"), f"BoxUsage:{TYPE}", 60, tags='{"aws:eks:cluster-name": "x"}')
     same = {**STRAY, "identity_line_item_id": "one", "resource_tags": "null"}
     # Ids are unique in a month alone.
-    later = {**same, **line(at("2027-01-05"), f"BoxUsage:{TYPE}", 60, resource=SEVEN)}
+    later = {**same, **line(utc("2027-01-05"), f"BoxUsage:{TYPE}", 60, resource=SEVEN)}
     first = bills.write(tmp_path / "a.csv", [same, other])
     second = bills.write(tmp_path / "b.csv", [same, {**later, "identity_line_item_id": "one"}])
 
@@ -342,7 +342,7 @@ def test_net_takes_the_costs_after_discounts(tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_matched_has_no_amounts_and_no_ids(tmp_path: Path) -> None:
-    _, result = held(tmp_path, [FEE_LINE, *HOURS, STRAY])
+    _, result = outcome(tmp_path, [FEE_LINE, *HOURS, STRAY])
 
     assert result.shapes == (f"Usage,USE2-BoxUsage:{TYPE},,i-X,reservation empty",)
 

@@ -16,15 +16,15 @@ from tests.support.ledgers import (
     BLOCK,
     POOL,
     SIZE,
-    advanced,
-    at,
+    busy,
     idle,
     ledger,
+    next_state,
     node,
     price_list,
     priced,
     reservation,
-    used,
+    utc,
     write,
 )
 from ultrascale.lambdas.ledger import STATE, Row
@@ -32,14 +32,14 @@ from ultrascale.lambdas.ledger_state import State
 from ultrascale.ledger.price import group_by
 from ultrascale.ledger.showback import Showback, groupings, price_words
 
-WINDOW = at("2026-12-29T11:30"), at("2027-01-03T11:30")
-EXTENDED = WINDOW[0], at("2027-01-05T11:30")
-ENDS = EXTENDED[1], at("2027-01-06T11:30")
+WINDOW = utc("2026-12-29T11:30"), utc("2027-01-03T11:30")
+EXTENDED = WINDOW[0], utc("2027-01-05T11:30")
+ENDS = EXTENDED[1], utc("2027-01-06T11:30")
 GROUPINGS = groupings({"a": "4711"})
 MONTHS = ("2026-12-01", "2027-01-01"), ("2027-01-01", "2027-02-01")
 
 
-def by(result: Showback, grouping: str) -> dict[str, str]:
+def sums_by(result: Showback, grouping: str) -> dict[str, str]:
     sums = group_by(result.lines, GROUPINGS[grouping])
     return {
         name: f"{float(group.node_seconds) / 3600:.1f} h {group.cents}"
@@ -48,7 +48,7 @@ def by(result: Showback, grouping: str) -> dict[str, str]:
     }
 
 
-def own(result: Showback) -> int:
+def cost(result: Showback) -> int:
     return sum(line.cents or 0 for line in result.lines if line.key.reservation == BLOCK)
 
 
@@ -62,7 +62,7 @@ def lives(draw: st.DrawFn) -> tuple[list[Row], Counter[str]]:
         edges = sorted(draw(st.sets(st.integers(start, end), min_size=2, max_size=5)))
         for low, high in pairwise(edges):
             teams = draw(st.lists(st.sampled_from("abc"), max_size=3))
-            parts = [used(team, 2, job=f"{team}-{number}") for team in teams]
+            parts = [busy(team, 2, job=f"{team}-{number}") for team in teams]
             rows.append(node(low, high, number, [*parts, idle(n=SIZE - 2 * len(teams))]))
             for team in teams:
                 use[team] += 2 * (high - low)
@@ -99,13 +99,13 @@ def test_all_lines_add_up_to_the_fee_in_each_month_and_no_team_pays_for_another(
         parts = [opened.showback(*span) for span in ((whole.starts, cut), (cut, whole.ends))]
 
     assert before.lines == months[0].lines, "a closed month changed with an extension"
-    assert sum(map(own, months)) == own(whole) == fee + sum(extensions)
+    assert sum(map(cost, months)) == cost(whole) == fee + sum(extensions)
     for result in (*months, whole, *parts):
         for name in GROUPINGS.values():
             assert (
                 sum(group.total for group in group_by(result.lines, name).values()) == result.cents
             )
-    assert sum(map(own, parts)) == own(whole), "a period that ends within a month lost a cent"
+    assert sum(map(cost, parts)) == cost(whole), "a period that ends within a month lost a cent"
     mine = [line for line in whole.lines if line.key.reservation == BLOCK]
     assert sum(line.node_seconds for line in mine) == 3 * (ENDS[-1] - WINDOW[0])
     seconds = {
@@ -115,24 +115,24 @@ def test_all_lines_add_up_to_the_fee_in_each_month_and_no_team_pays_for_another(
         team: Decimal(count) for team, count in use.items() if count
     }
     (prepaid,) = (item for item in months[1].prepaid if item.reservation == BLOCK)
-    assert (prepaid.before, prepaid.within, prepaid.after) == (own(months[0]), own(months[1]), 0)
+    assert (prepaid.before, prepaid.within, prepaid.after) == (cost(months[0]), cost(months[1]), 0)
 
 
 def test_a_month_in_which_the_function_stopped_is_the_same_once_it_is_back(tmp_path: Path) -> None:
-    stop, back = at("2026-12-30T12:00"), at("2027-01-02T08:00")
-    rows = [reservation(0, 0, WINDOW, 1), node(0, 0, 1, [used("a")])]
-    states = [advanced(None, rows, WINDOW[0], 60, {})]
-    for now in (at("2026-12-30"), stop):
-        states.append(advanced(replace(states[-1], at=now - 60), rows, now, 60, {}))
+    stop, back = utc("2026-12-30T12:00"), utc("2027-01-02T08:00")
+    rows = [reservation(0, 0, WINDOW, 1), node(0, 0, 1, [busy("a")])]
+    states = [next_state(None, rows, WINDOW[0], 60, {})]
+    for now in (utc("2026-12-30"), stop):
+        states.append(next_state(replace(states[-1], at=now - 60), rows, now, 60, {}))
     for state in states:
-        add(tmp_path, state.files)
+        add_files(tmp_path, state.files)
     prices = price_list("500.00")
     text = states[-1].text()
-    add(tmp_path, {STATE: text})
+    add_files(tmp_path, {STATE: text})
 
     stopped = priced(tmp_path, *MONTHS[0], prices)
     (tmp_path / STATE).unlink()
-    add(tmp_path, advanced(State.parse(text), rows, back, 60, {}).files)
+    add_files(tmp_path, next_state(State.parse(text), rows, back, 60, {}).files)
 
     assert stopped.lines == priced(tmp_path, *MONTHS[0], prices).lines
     seconds = {line.key.team: line.node_seconds for line in stopped.lines if line.key.team}
@@ -141,22 +141,22 @@ def test_a_month_in_which_the_function_stopped_is_the_same_once_it_is_back(tmp_p
     assert stopped.unmeasured > 0
 
     # The function died after midnight, before it wrote the files of the day before.
-    last = replace(State.parse(text), at=at("2026-12-31") - 30)
-    died = advanced(last, rows, at("2026-12-31"), 60, {})
+    last = replace(State.parse(text), at=utc("2026-12-31") - 30)
+    died = next_state(last, rows, utc("2026-12-31"), 60, {})
     folder = tmp_path / "died"
-    add(folder, {STATE: died.text()})
-    day = ledger(folder, prices).showback(at("2026-12-30"), at("2026-12-31"))
+    add_files(folder, {STATE: died.text()})
+    day = ledger(folder, prices).showback(utc("2026-12-30"), utc("2026-12-31"))
     assert {line.key.team for line in day.lines if line.cents} == {"a"}
 
 
-def add(folder: Path, files: Mapping[str, bytes]) -> None:
+def add_files(folder: Path, files: Mapping[str, bytes]) -> None:
     for key, content in files.items():
         (folder / key).parent.mkdir(parents=True, exist_ok=True)
         (folder / key).write_bytes(content)
 
 
 BURST = {"purchase": "on-demand", "reservation": "", "pool": "gpu-burst"}
-DAY = at("2026-12-05"), at("2026-12-06")
+DAY = utc("2026-12-05"), utc("2026-12-06")
 
 
 def test_rates_are_estimates_for_the_time_of_nodes_and_a_reservation_counts_whole(
@@ -165,10 +165,10 @@ def test_rates_are_estimates_for_the_time_of_nodes_and_a_reservation_counts_whol
     odcr = {"purchase": "odcr", "reservation": "cr-0eeeeeeeeeeeeeee5", "pool": "gpu-reserved-odcr"}
     start, end = DAY
     rows: list[Row] = [
-        node(start, start + 3600, 1, [used("a", 4), idle(n=4)], **BURST),
-        node(start, start + 3600, 2, [used("b")], **{**BURST, "purchase": "spot"}),
+        node(start, start + 3600, 1, [busy("a", 4), idle(n=4)], **BURST),
+        node(start, start + 3600, 2, [busy("b")], **{**BURST, "purchase": "spot"}),
         reservation(start, end, None, 2, **odcr),
-        *(node(start, end, number, [used("c")], **odcr) for number in (3, 4, 5)),
+        *(node(start, end, number, [busy("c")], **odcr) for number in (3, 4, 5)),
     ]
     folder = write(tmp_path, rows)
 
@@ -191,7 +191,7 @@ def test_rates_are_estimates_for_the_time_of_nodes_and_a_reservation_counts_whol
 
 
 def test_a_fee_that_nobody_states_gives_hours_and_no_money(tmp_path: Path) -> None:
-    folder = write(tmp_path, [reservation(*WINDOW, WINDOW), node(*WINDOW, 1, [used("a")])])
+    folder = write(tmp_path, [reservation(*WINDOW, WINDOW), node(*WINDOW, 1, [busy("a")])])
 
     result = priced(folder, "2026-12-20", "2027-01-01", price_list())
 
@@ -205,7 +205,7 @@ def test_a_fee_that_nobody_states_gives_hours_and_no_money(tmp_path: Path) -> No
 
 def test_no_team_pays_for_the_time_before_the_ledger(tmp_path: Path) -> None:
     late = WINDOW[0] + 86_400
-    rows = [reservation(late, WINDOW[1], WINDOW, 1), node(late, WINDOW[1], 1, [used("a")])]
+    rows = [reservation(late, WINDOW[1], WINDOW, 1), node(late, WINDOW[1], 1, [busy("a")])]
 
     result = priced(write(tmp_path, rows), MONTHS[0][0], MONTHS[1][1], price_list("500.00"))
 
@@ -257,7 +257,7 @@ def test_each_extension_is_a_time_with_a_fee_of_its_own(tmp_path: Path, case: st
     opened = ledger(write(tmp_path, rows), price_list(fee=listed), fees)
 
     # Rows of December, before the extension, are not in the period.
-    result = opened.showback(at("2027-01-01"), at("2027-02-01"))
+    result = opened.showback(utc("2027-01-01"), utc("2027-02-01"))
 
     assert windows_of_block(result) == cents
 
@@ -275,7 +275,7 @@ def test_the_block_before_is_not_paid_by_the_fee_of_the_next_one_in_its_pool(
 
     # In the file another block has the pool by now, or tags found one in December.
     for fees in ({"cr-0fffffffffffffff9": usd}, {POOL: usd}):
-        result = ledger(folder, price_list(), fees).showback(at("2027-01-01"), at("2027-02-01"))
+        result = ledger(folder, price_list(), fees).showback(utc("2027-01-01"), utc("2027-02-01"))
         assert windows_of_block(result) == {WINDOW[1]: None}
 
 
@@ -288,11 +288,11 @@ def test_a_plan_costs_what_sagemaker_says_and_not_the_files_fee_beside_it(tmp_pa
 
 
 def test_a_gap_is_not_charged_to_a_reservation_that_is_gone(tmp_path: Path) -> None:
-    first, second, third = map(at, ("2026-12-01", "2026-12-02", "2026-12-03"))
+    first, second, third = map(utc, ("2026-12-01", "2026-12-02", "2026-12-03"))
     gap: Row = {"v": 1, "kind": "gap", "from": second, "to": second + 600}
     rows = [
         reservation(first, first + 3_600, None, purchase="odcr", reservation="cr-0e"),
-        node(first, third, 1, [used("a")], reservation=""),
+        node(first, third, 1, [busy("a")], reservation=""),
         gap,
     ]
     result = priced(write(tmp_path, rows), "2026-12-01", "2026-12-03", price_list())

@@ -9,23 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.command_line import NOW, Ultrascale
-from tests.support.ledgers import FILE, TYPE, at, ledger, node, price_list, used, write
+from tests.support.ledgers import FILE, TYPE, busy, ledger, node, price_list, utc, write
 from ultrascale.lambdas.ledger import DAY, Row
 from ultrascale.ledger.trace import trace_of
 from ultrascale.plan.baseline.choice import Replay
 from ultrascale.plan.baseline.traces import Job, Trace
 
-MONDAY = at("2026-10-05")
+MONDAY = utc("2026-10-05")
 PERIOD = MONDAY, MONDAY + 7 * DAY
 OTHER: Any = {"type": "trn2.48xlarge", "pool": "trn", "reservation": "cr-0trn"}
 
 
-def waiting(job: str, low: int, high: int, n: int = 16) -> Any:
+def wait_row(job: str, low: int, high: int, n: int = 16) -> Any:
     row = {"v": 1, "kind": "waiting", "from": low, "to": high, "n": n, "pools": ["p"]}
     return {**row, "namespace": "ns-a", "job": job}
 
 
-def read(rows: list[Row]) -> Trace:
+def trace_from(rows: list[Row]) -> Trace:
     with TemporaryDirectory() as folder:
         return trace_of(ledger(write(Path(folder), rows), price_list()), *PERIOD, TYPE)
 
@@ -52,12 +52,12 @@ def test_jobs_have_the_waits_the_times_and_the_gangs_that_they_had(
         start, end = submit + wait, submit + wait + length
         truth.append(Job(submit, start, end, 800 * nodes))
         if wait:
-            rows.append(waiting(f"job-{number}", submit, start))
+            rows.append(wait_row(f"job-{number}", submit, start))
         rows += [
-            node(start, end, 10 * number + place, [used("a", job=f"job-{number}")])
+            node(start, end, 10 * number + place, [busy("a", job=f"job-{number}")])
             for place in range(nodes)
         ]
-    assert sorted(read(rows).jobs) == sorted(truth)
+    assert sorted(trace_from(rows).jobs) == sorted(truth)
 
 
 @settings(max_examples=40, deadline=None)
@@ -68,9 +68,9 @@ def test_jobs_have_the_waits_the_times_and_the_gangs_that_they_had(
 def test_a_service_that_scales_asks_for_the_nodes_that_it_had_at_each_time(
     drawn: list[tuple[int, int]], held: bool
 ) -> None:
-    part = {**used("a"), "reason": "held without use"} if held else used("a")
+    part = {**busy("a"), "reason": "held without use"} if held else busy("a")
     spans = [(MONDAY + start, MONDAY + start + length) for start, length in drawn]
-    trace = read([node(*span, number, [part]) for number, span in enumerate(spans)])
+    trace = trace_from([node(*span, number, [part]) for number, span in enumerate(spans)])
 
     for moment in {time for span in spans for time in span}:
         truth = sum(800 for start, end in spans if start <= moment < end)
@@ -79,7 +79,7 @@ def test_a_service_that_scales_asks_for_the_nodes_that_it_had_at_each_time(
 
 
 def test_one_job_of_weeks_is_a_trace_and_days_without_a_file_are_told() -> None:
-    rows: list[Row] = [node(*PERIOD, number, [used("a")]) for number in range(4)]
+    rows: list[Row] = [node(*PERIOD, number, [busy("a")]) for number in range(4)]
     with TemporaryDirectory() as name:
         folder = write(Path(name), rows)
         for day in ("2026-10-07", "2026-10-11"):
@@ -87,11 +87,11 @@ def test_one_job_of_weeks_is_a_trace_and_days_without_a_file_are_told() -> None:
             files[0].unlink()
         trace = trace_of(ledger(folder, price_list()), *PERIOD, TYPE)
 
-    assert [job.end for job in trace.jobs] == [at("2026-10-07"), at("2026-10-11")]
+    assert [job.end for job in trace.jobs] == [utc("2026-10-07"), utc("2026-10-11")]
     # The last day may lack because the folder was copied before: nothing is known of it.
-    assert trace.until == at("2026-10-11")
+    assert trace.until == utc("2026-10-11")
     assert trace.notes == {"days have no file of the ledger, and count as without work": 1}
-    whole = read(rows)
+    whole = trace_from(rows)
     assert whole.jobs == [Job(MONDAY, MONDAY, PERIOD[1], 3200)]
     assert Replay(whole, 8).weeks == 1
 
@@ -99,13 +99,13 @@ def test_one_job_of_weeks_is_a_trace_and_days_without_a_file_are_told() -> None:
 def test_a_job_that_lost_its_nodes_has_two_runs_and_waits_for_the_second() -> None:
     first, second, noon = MONDAY, MONDAY + 7200, MONDAY + 7 * DAY
     rows = [
-        node(first, first + 3600, 1, [used("a")]),
-        waiting("train", first + 3600, second, 8),
-        node(second, noon, 2, [used("a")]),
-        waiting("never", first, second),
-        node(first, second, 3, [used("a", 16, job="neuron")], accelerators=16, **OTHER),
+        node(first, first + 3600, 1, [busy("a")]),
+        wait_row("train", first + 3600, second, 8),
+        node(second, noon, 2, [busy("a")]),
+        wait_row("never", first, second),
+        node(first, second, 3, [busy("a", 16, job="neuron")], accelerators=16, **OTHER),
     ]
-    trace = read(rows)
+    trace = trace_from(rows)
     assert trace.jobs == [
         Job(first, first, first + 3600, 800),
         Job(first + 3600, second, noon, 800),
@@ -123,9 +123,9 @@ def test_the_ledger_says_how_many_nodes_to_buy_ahead(
     today = int(NOW.timestamp())
     rows: list[Row] = []
     for day in range(today - 5 * 7 * DAY, today, DAY):
-        rows += [node(day, day + DAY, number, [used("a", job=f"j{number}")]) for number in (1, 2)]
-        rows += [waiting("late", day, day + 3600)] if waits else []
-        rows.append(node(day + 3600, day + DAY // 2, 3, [used("a", job="late")]))
+        rows += [node(day, day + DAY, number, [busy("a", job=f"j{number}")]) for number in (1, 2)]
+        rows += [wait_row("late", day, day + 3600)] if waits else []
+        rows.append(node(day + 3600, day + DAY // 2, 3, [busy("a", job="late")]))
     folder = write(tmp_path, rows)
     own = ("--type", TYPE, "--region", "us-east-2", "--at", "2026-11-22T00:00Z")
     asked = ("baseline", "--from-ledger", FILE, "--source", folder, *own, "--block-price", "40")

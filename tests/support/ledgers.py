@@ -23,7 +23,7 @@ SIZE = 8
 _TIMES = {"v", "from", "to"}
 
 
-def at(text: str) -> int:
+def utc(text: str) -> int:
     """Return a time of UTC, such as ``2026-12-03`` or ``2026-12-03T11:30``, since the epoch."""
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
 
@@ -57,7 +57,7 @@ def node(
     return cast("NodeRow", row)
 
 
-def advanced(
+def next_state(
     state: State | None, rows: Iterable[Row], now: int, every: int, used: Mapping[str, float]
 ) -> State:
     """Return a state after a measurement of ``rows``, and of the use of pools."""
@@ -71,7 +71,7 @@ def advanced(
     return after.with_use(used)
 
 
-def used(team: str, n: int = SIZE, job: str = "train", queue: str = "") -> Mapping[str, object]:
+def busy(team: str, n: int = SIZE, job: str = "train", queue: str = "") -> Mapping[str, object]:
     names = {"namespace": f"ns-{team}", "team": team, "queue": queue or team, "job": job}
     return {"n": n, "state": "running", **names}
 
@@ -129,4 +129,4 @@ def ledger(
 
 
 def priced(folder: Path, first: str, last: str, prices: PriceList) -> Showback:
-    return ledger(folder, prices).showback(at(first), at(last))
+    return ledger(folder, prices).showback(utc(first), utc(last))

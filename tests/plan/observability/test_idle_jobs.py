@@ -14,18 +14,18 @@ from ultrascale.plan.model import ClusterPlan
 from ultrascale_k8s.observability import charts
 
 
-def watched(engine: str, then: str, **scheduling: object) -> ClusterPlan:
+def plan_of(engine: str, then: str, **scheduling: object) -> ClusterPlan:
     section = {"ledger": {}, "alarms": EMAIL, "idle_jobs": {"then": then}}
     own = {"queueing": engine} | scheduling if engine else scheduling
     return planned({**DOCUMENT, "scheduling": own, "observability": section})
 
 
-def published(cluster: ClusterPlan) -> list[Any]:
+def objects_of(cluster: ClusterPlan) -> list[Any]:
     return [own for chart in charts(of(cluster))["platform"] for own in chart.published]
 
 
-def granted(cluster: ClusterPlan) -> set[str]:
-    rights = Rbac(published(cluster), groups=[of(cluster).fleet_metrics.group])
+def rights_of(cluster: ClusterPlan) -> set[str]:
+    rights = Rbac(objects_of(cluster), groups=[of(cluster).fleet_metrics.group])
     return {f"{verb} {kind}.{group}" for verb, group, kind in rights.granted("training")}
 
 
@@ -47,11 +47,11 @@ WORKLOADS = {f"{verb} workloads.kueue.x-k8s.io" for verb in ("list", "patch")}
 def test_only_a_cluster_that_ends_jobs_lets_the_function_do_it(
     engine: str, scheduling: Object, kinds: set[str], ends: set[str]
 ) -> None:
-    telling, ending = (watched(engine, then, **scheduling) for then in ("tell", "end"))
-    assert granted(telling) == kinds
-    assert granted(ending) == kinds | ends
-    assert not [own for own in published(ending) if "Policy" in own["kind"]]
-    (found,) = (own for own in published(telling) if own["kind"] == "ValidatingAdmissionPolicy")
+    telling, ending = (plan_of(engine, then, **scheduling) for then in ("tell", "end"))
+    assert rights_of(telling) == kinds
+    assert rights_of(ending) == kinds | ends
+    assert not [own for own in objects_of(ending) if "Policy" in own["kind"]]
+    (found,) = (own for own in objects_of(telling) if own["kind"] == "ValidatingAdmissionPolicy")
     policy, group = Policy(found), of(telling).fleet_metrics.group
     old: Object = {"metadata": {}, "spec": {"suspend": False, "template": {"a": [1]}}}
     noted = {**old, "metadata": {"annotations": {"ultrascale.dev/idle": "{}"}}}
@@ -62,7 +62,7 @@ def test_only_a_cluster_that_ends_jobs_lets_the_function_do_it(
 
 
 def test_somebody_hears_of_an_idle_job() -> None:
-    (alarm,) = (own for own in alerts(watched("", "tell")).alarms if own.name == "idle-jobs")
+    (alarm,) = (own for own in alerts(plan_of("", "tell")).alarms if own.name == "idle-jobs")
     assert alarm.metrics["m"].name == "IdleJobs"
 
 
@@ -71,5 +71,5 @@ def test_a_cluster_in_which_no_gpu_is_read_renders_nothing_of_it() -> None:
     section: Object = {**ledger, "idle_jobs": {}}
     for cluster in (job_cluster(CPU_POOL, scheduling=None), job_cluster()):
         watching, plain = (planned({**cluster, "observability": own}) for own in (section, ledger))
-        assert published(watching) == published(plain)
+        assert objects_of(watching) == objects_of(plain)
         assert of(watching) == of(plain)

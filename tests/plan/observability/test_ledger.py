@@ -55,12 +55,12 @@ def test_the_dashboard_shows_what_idles_only_where_a_ledger_and_prices_do() -> N
     assert "PaidIdle" not in str(of(plain).dashboard)
 
 
-def sent(cluster: ClusterPlan) -> Any:
+def ledger_input(cluster: ClusterPlan) -> Any:
     return json.loads(json.dumps(of(cluster).fleet_metrics.input))["ledger"]
 
 
 def test_each_pool_that_is_paid_for_names_its_reservation() -> None:
-    ledger = sent(PLAN)
+    ledger = ledger_input(PLAN)
     found = {own["pool"]: own for own in ledger["reserved"]}
     assert {name: own["id"] or own["tags"] for name, own in found.items()} == {
         "gpu-reserved-block": "cr-0aaaaaaaaaaaaaaa1",
@@ -84,7 +84,7 @@ def test_a_resource_group_is_the_reservation_of_its_pool() -> None:
     del pool["purchase"]["reservation"]
     pool["purchase"]["resource_group"] = group
 
-    ledger = sent(planned(document))
+    ledger = ledger_input(planned(document))
 
     assert ledger["reservations"]["gpu-odcr-mng"] == group
     assert [own["id"] for own in ledger["reserved"] if own["pool"] == "gpu-odcr-mng"] == [group]
@@ -94,7 +94,7 @@ def test_a_training_plan_is_asked_from_sagemaker_and_nothing_from_ec2() -> None:
     cluster = planned({**HYBRID, "observability": {"ledger": {}}})
     ledger = of(cluster).ledger
     assert ledger is not None
-    (own,) = sent(cluster)["reserved"]
+    (own,) = ledger_input(cluster)["reserved"]
     assert own["id"] == ledger.training_plans[0]
     assert next(iter(own["types"])).startswith("ml.")
     assert own["lead"] == 3_600
@@ -132,7 +132,7 @@ def test_a_file_with_all_keys_of_the_ledger_says_who_pays_and_how_much() -> None
 def test_a_cluster_without_accelerators_renders_no_ledger() -> None:
     cluster = planned(job_cluster(CPU_POOL, scheduling=None, **LEDGER))
     assert of(cluster).ledger is None
-    assert sent(cluster) is None
+    assert ledger_input(cluster) is None
     assert of(planned(DOCUMENT | {"observability": {}})).ledger is None
     job = BATCH | {"pool": "cpu", "resources": {"cpu": "1", "memory": "1Gi"}}
     (labels,) = pods(prepared(job_cluster(CPU_POOL, scheduling=None, **LEDGER), job))
