@@ -261,10 +261,9 @@ def test_the_fields_that_end_a_job_are_published(
 ) -> None:
     if not (CRD_FOLDERS / folder).exists():
         pytest.skip(f"the CRDs of {folder} are not in {CRD_FOLDERS}")
-    published = CrdSet.from_folder(CRD_FOLDERS / folder)
+    crds_of_kind = CrdSet.from_folder(CRD_FOLDERS / folder)
 
-    schema = published.schema({"apiVersion": version, "kind": kind})
-
+    schema = crds_of_kind.schema({"apiVersion": version, "kind": kind})
     assert schema["properties"]["spec"]["properties"][key]["type"] == "boolean"
 
 

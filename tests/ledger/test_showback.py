@@ -39,15 +39,6 @@ GROUPINGS = groupings({"a": "4711"})
 MONTHS = ("2026-12-01", "2027-01-01"), ("2027-01-01", "2027-02-01")
 
 
-def sums_by(result: Showback, grouping: str) -> dict[str, str]:
-    sums = group_by(result.lines, GROUPINGS[grouping])
-    return {
-        name: f"{float(group.node_seconds) / 3600:.1f} h {group.cents}"
-        for name, group in sums.items()
-        if BLOCK in name or "cr-" not in name
-    }
-
-
 def cost(result: Showback) -> int:
     return sum(line.cents or 0 for line in result.lines if line.key.reservation == BLOCK)
 
