@@ -30,6 +30,18 @@ def seconds(day: int) -> int:
     return int(moment(day).timestamp())
 
 
+PLAN = {
+    "TrainingPlanArn": ARN,
+    "TrainingPlanName": "winter",
+    "Status": "Active",
+    "StartTime": moment(1),
+    "EndTime": moment(14),
+    "UpfrontFee": "100000.01",
+    "TotalInstanceCount": 4,
+    "AvailableInstanceCount": 0,
+}
+
+
 def rows_of(
     patch: pytest.MonkeyPatch, service: str, answers: Object, *owns: Object, now: int = 0
 ) -> Object:
@@ -98,14 +110,7 @@ def test_a_gap_of_a_plan_costs_nothing_and_its_fees_add_up(
         "Status": "Active",
     }
     plan = {
-        "TrainingPlanArn": ARN,
-        "TrainingPlanName": "winter",
-        "Status": "Active",
-        "StartTime": moment(1),
-        "EndTime": moment(14),
-        "UpfrontFee": "100000.01",
-        "TotalInstanceCount": 4,
-        "AvailableInstanceCount": 0,
+        **PLAN,
         "ReservedCapacitySummaries": [
             {**capacity, "StartTime": moment(low), "EndTime": moment(high)}
             for low, high in ((8, 14), (1, 5))
@@ -142,14 +147,7 @@ def test_a_boto3_that_knows_no_extensions_of_plans_does_not_stop_the_ledger(
 ) -> None:
     own = {**BLOCK, "purchase": "training-plan", "id": ARN, "types": {"ml.p5.48xlarge": 8}}
     client = Mock(spec=["describe_training_plan"])
-    client.describe_training_plan.return_value = {
-        "Status": "Active",
-        "StartTime": moment(1),
-        "EndTime": moment(14),
-        "UpfrontFee": "100000.01",
-        "TotalInstanceCount": 4,
-        "AvailableInstanceCount": 0,
-    }
+    client.describe_training_plan.return_value = PLAN
     monkeypatch.setattr(ledger, "boto3", SimpleNamespace(client=Mock(return_value=client)))
 
     row = dict(ledger.rows_by_id(LedgerSettings.parse(EVENT["ledger"] | {"reserved": [own]}), NOW))

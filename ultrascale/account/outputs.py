@@ -1,4 +1,4 @@
-"""Buckets of stacks that are deployed, by the outputs in which the stacks name them."""
+"""Buckets of deployed stacks: an output of each stack names its bucket."""
 
 from ultrascale.account.account import Account
 from ultrascale.errors import UnansweredError

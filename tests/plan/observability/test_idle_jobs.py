@@ -1,4 +1,4 @@
-"""Idle jobs in a cluster's plan: what is watched, with which rights, and what is left as it was."""
+"""The plan of idle jobs: the function watches jobs, has its rights, and changes nothing else."""
 
 from typing import Any
 

@@ -149,7 +149,7 @@ def _note_of(job: "Object") -> "Mapping[str, Json]":
 
 
 def _end(api: KubernetesApi, path: str, job: "Object") -> None:
-    """End a job by what its engine takes back, and keep its objects."""
+    """End a job so that its engine can resume it, and keep its objects."""
     metadata = job["metadata"]
     namespace, name, uid = metadata.get("namespace", ""), metadata["name"], metadata["uid"]
     _, _, group, version, *_ = path.split("/")

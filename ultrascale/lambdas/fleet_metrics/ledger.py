@@ -207,7 +207,7 @@ def _training_plan(sagemaker: "SageMakerClient", stated: Reserved, now: int) -> 
 def _parts_of(
     summaries: "Iterable[ReservedCapacitySummaryTypeDef]", start: int, end: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the times in which a plan has capacity: all of it where SageMaker tells no parts."""
+    """Yield the times when a plan has capacity: its whole time if SageMaker lists no parts."""
     times = [
         (int(summary["StartTime"].timestamp()), int(summary["EndTime"].timestamp()))
         for summary in summaries
@@ -274,7 +274,7 @@ def forecasts(paid: Paid, state: State) -> Iterator[tuple[str, Forecast]]:
 
 
 def idle_spend(paid: Paid, state: State, rates: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """Yield reasons and US dollars an hour of what is paid for and idles, nodes or none.
+    """Yield reasons of idle capacity with its cost in US dollars an hour, with and without nodes.
 
     ``rates`` has the price of a node-hour of each pool where it is known.
     """

@@ -76,18 +76,18 @@ def _idle_settings(
     )
 
 
-def _words(pool: PoolPlan) -> str:
+def _label(pool: PoolPlan) -> str:
     why = f"image {pool.ami_type}" if pool.facts.runs_pinned_image else pool.provisioner
     return f"{pool.name} ({why if pool.accelerator == names.NVIDIA_GPU else 'no GPUs'})"
 
 
 @rule
 def idle_jobs_are_seen(plan: ClusterPlan) -> config.Mistakes:
-    """Refuse to end jobs of a cluster in which no use of an accelerator is known."""
+    """Refuse to end jobs where nothing measures the use of accelerators."""
     observability = plan.part(Plan)
     ledger = None if observability is None else observability.ledger
     if ledger is not None and ledger.ends_unseen:
-        pools = ", ".join(_words(pool) for pool in plan.all_pools if pool.accelerator is not None)
+        pools = ", ".join(_label(pool) for pool in plan.all_pools if pool.accelerator is not None)
         wrong = f"nothing in this cluster tells the use of an accelerator: {pools}"
         at = ("observability", "idle_jobs", "then")
         yield config.Mistake(at, wrong, "write tell, or leave idle_jobs out", got="end")
